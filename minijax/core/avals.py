@@ -163,8 +163,7 @@ class ShapedArray(AbstractValue):
                 aval = object.__new__(cls)
                 aval.shape, aval.dtype, aval.weak_type = key[:3]
                 aval.cut, aval.vma, aval.memory_space = key[3:]
-                aval.ndim = len(shape)
-                aval.size = math.prod(shape)
+                aval.ndim, aval.size = len(shape), math.prod(shape)
                 aval._tangent = None
                 _interned[key] = aval
         return aval
@@ -182,8 +181,7 @@ class ShapedArray(AbstractValue):
         fields: dict[str, Any] = dict(zip(FIELDS, _fields_of(self)))
         if "shape" in changes and len(changes["shape"]) != self.ndim:
             fields["sharding"] = None
-        fields.update(changes)
-        return ShapedArray(**fields)
+        return ShapedArray(**{**fields, **changes})
 
     def mapped(self, size: int, axis: int) -> ShapedArray:
         """The type of one slice along `axis`, which must have `size` entries."""
@@ -195,9 +193,9 @@ class ShapedArray(AbstractValue):
         `along` says how a mesh cuts that axis, if one does.
         """
         shape = (*self.shape[:axis], size, *self.shape[axis:])
-        cut = self.cut and self.cut.inserted(axis)
-        cut = along.inserted_in(self.cut, axis) if along else cut
-        return self.update(shape=shape, sharding=cut)
+        if along:
+            return self.update(shape=shape, sharding=along.inserted_in(self.cut, axis))
+        return self.update(shape=shape, sharding=self.cut and self.cut.inserted(axis))
 
     def strip_weak_type(self) -> ShapedArray:
         return self.update(weak_type=False) if self.weak_type else self
@@ -213,19 +211,24 @@ class ShapedArray(AbstractValue):
             self._tangent = False if tangent is self else tangent
         return self._tangent or self
 
-    to_ct_aval = to_tangent_aval
+    def to_ct_aval(self) -> ShapedArray:
+        """The type of tangents, for `cut` that of cotangents."""
+        kind = self.to_tangent_aval()
+        return kind if kind.cut is None else kind.update(sharding=kind.cut.dual())
 
     def str_short(self, short_dtypes: bool = False) -> str:
         short = short_dtypes or dtypes.is_float0(self.dtype)
         name = dtypes.short_dtype_name(self.dtype) if short else self.dtype.name
         if self.memory_space is not None:
             name += f"<{self.memory_space.name.lower()}>"
-        sizes = [str(size) for size in self.shape]
+        sizes, words = [str(size) for size in self.shape], []
+        if axes := ",".join(map(str, sorted(self.vma))):
+            words = [f"V:({axes})" if len(self.vma) > 1 else f"V:{axes}"]
         if self.cut is not None:
-            sizes = self.cut.texts_of_sizes(sizes)
-        axes = ",".join(map(str, sorted(self.vma)))
-        axes = f"({axes})" if len(self.vma) > 1 else axes
-        return f"{name}[{','.join(sizes)}]" + (f"{{V:{axes}}}" if axes else "")
+            sizes, words = self.cut.texts_of_sizes(sizes), words + self.cut.words()
+        return f"{name}[{','.join(sizes)}]" + (
+            words and f"{{{', '.join(words)}}}" or ""
+        )
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
@@ -345,8 +348,7 @@ def shaped_abstractify(value: Any) -> AbstractValue:
     """The type of a value, of a description of one, or a type itself."""
     if isinstance(value, AbstractValue):
         return value
-    rule = aval_of_description.get(type(value), get_aval)
-    return rule(value)
+    return aval_of_description.get(type(value), get_aval)(value)
 
 
 def valid_jaxtype(x: Any) -> bool:
@@ -363,8 +365,7 @@ def _without_axis(aval: ShapedArray, size: int, axis: int) -> ShapedArray:
     if aval.shape[axis] != size:
         raise ValueError(f"axis {axis} of {aval.str_short()} is not of size {size}")
     shape = aval.shape[:axis] + aval.shape[axis + 1 :]
-    cut = aval.cut and aval.cut.without(axis)
-    return aval.update(shape=shape, sharding=cut)
+    return aval.update(shape=shape, sharding=aval.cut and aval.cut.without(axis))
 
 
 def mapped_aval(size: int, axis: int | None, aval: AbstractValue) -> AbstractValue:
@@ -380,8 +381,8 @@ def unmapped_aval(size: int, axis: int | None, aval: Any, *along: Any) -> Abstra
 def physical_aval(aval: AbstractValue) -> AbstractValue:
     """The type of the stored bits: a random key `key<fry>[3]` is `u32[3,2]`."""
     if isinstance(aval, ShapedArray) and isinstance(aval.dtype, dtypes.ExtendedDType):
-        dtype = aval.dtype
-        return ShapedArray((*aval.shape, *dtype.physical_shape), dtype.physical_dtype)
+        shape = (*aval.shape, *aval.dtype.physical_shape)
+        return ShapedArray(shape, aval.dtype.physical_dtype)
     return aval
 
 

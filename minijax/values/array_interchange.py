@@ -47,6 +47,9 @@ def __repr__(self: Array) -> str:
     if _elsewhere(self):
         weak = ", weak_type=True" if self.weak_type else ""
         return f"Array(shape={self.shape}, dtype={self.dtype.name}{weak})"
+    if self.aval.cut is not None and self.aval.cut.spec.unreduced:
+        kind = f"dtype={self.dtype.name}, sharding={self.sharding}"
+        return f"Array(shape={self.shape}, {kind})"
     if isinstance(self.dtype, dtypes.ExtendedDType):
         bits = self._read()
         return f"Array({self.shape}, dtype={self.dtype.name}) overlaying:\n{bits}"

@@ -19,6 +19,7 @@ from minijax.programs.sharding.contexts import (
     sharding_of,
 )
 from minijax.programs.sharding.cuts import cut_of
+from minijax.programs.sharding.unreduced import words_of
 from minijax.support.devices.shardings import (
     AbstractMesh,
     NamedSharding,
@@ -162,12 +163,13 @@ def _check_same(aval: Any, sharding: NamedSharding) -> None:
     """AssertionError unless the type says already what the constraint says."""
     own = cut_of(aval)
     spec = sharding.spec.partitions
-    if own != (*spec, *(None,) * (aval.ndim - len(spec))):
+    told = PartitionSpec(*own) if aval.cut is None else aval.cut.spec
+    if any(words_of(aval)) or own != (*spec, *(None,) * (aval.ndim - len(spec))):
         raise errors.with_facts(
             AssertionError(
                 "`with_sharding_constraint` acts as an assert when all axes of mesh "
                 "are of type `Explicit`. The array sharding: "
-                f"{PartitionSpec(*own)} did not match the sharding "
+                f"{told} did not match the sharding "
                 f"provided: {sharding.spec}. Please use `minijax.sharding.reshard` to "
                 "shard your input to the sharding you want."
             )

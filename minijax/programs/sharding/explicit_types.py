@@ -26,7 +26,7 @@ from minijax.core.language import (
     all_primitives,
 )
 from minijax.core.state import state
-from minijax.programs.sharding import cuts
+from minijax.programs.sharding import cuts, unreduced
 from minijax.programs.sharding.constraints import constrain
 from minijax.programs.sharding.contexts import get_abstract_mesh
 from minijax.support.devices.shardings import (
@@ -69,10 +69,15 @@ def abstract(mesh: Any) -> AbstractMesh:
     return mesh if isinstance(mesh, AbstractMesh) else mesh.abstract_mesh
 
 
-def as_type(mesh: Any, cut: Sequence[Any]) -> NamedSharding | None:
+def as_type(
+    mesh: Any, cut: Sequence[Any], words: unreduced.Words = unreduced.NONE
+) -> NamedSharding | None:
     """The sharding in the type of a value; None for one that every device has.
 
-    Auto axes are left out: types do not say what the compiler decides.
+    Auto axes are left out: types do not say what the compiler decides. `words` are the
+    axes over which the value is unreduced, and those over which it is reduced.
+
+    Raises NotImplementedError for words where other axes are Auto or Manual.
     """
     mesh = abstract(mesh)
     kinds = mesh._name_to_type
@@ -82,9 +87,15 @@ def as_type(mesh: Any, cut: Sequence[Any]) -> NamedSharding | None:
             part = None
         names = [n for n in cuts.axes_in(part) if kinds[n] is AxisType.Explicit]
         parts.append(tuple(names) or None)
-    if not any(parts):
+    if any(words) and not mesh.are_all_axes_explicit:
+        raise NotImplementedError(
+            f"types that are unreduced or reduced need a mesh of Explicit axes, got "
+            f"{mesh}. Make the others Explicit, or reshard to a spec without the words."
+        )
+    if not any(parts) and not any(words):
         return None
-    return NamedSharding(mesh, PartitionSpec(*parts))
+    spec = PartitionSpec(*parts, unreduced=words[0], reduced=words[1])
+    return NamedSharding(mesh, spec)
 
 
 def typed(aval: Any, sharding: Any) -> Any:
@@ -102,7 +113,8 @@ def _typed_on(mesh: Any, aval: Any, sharding: Any) -> Any:
     if mesh is None or not sharding.mesh._any_axis_explicit:
         return aval if aval.cut is None else aval.update(sharding=None)
     cut = (*sharding.spec.partitions, *(None,) * aval.ndim)[: aval.ndim]
-    return aval.update(sharding=as_type(mesh, cut))
+    words = sharding.spec.unreduced, sharding.spec.reduced
+    return aval.update(sharding=as_type(mesh, cut, words))
 
 
 def full_spec(sharding: Any, aval: Any) -> Any:
@@ -112,7 +124,7 @@ def full_spec(sharding: Any, aval: Any) -> Any:
         return sharding
     rank = getattr(aval, "ndim", 0)
     parts = (*sharding.spec.partitions, *(None,) * rank)[:rank]
-    return sharding.update(spec=PartitionSpec(*parts))
+    return sharding.update(spec=sharding.spec.update(partitions=parts))
 
 
 def given_sharding(place: Any, what: str) -> NamedSharding:
@@ -167,6 +179,7 @@ class Cuts(TypeExtension):
                 _check_stays(params["devices"])
             return list(map(_moved, out, params["devices"]))
         if primitive.name in _OWN_TYPES or not _is_known(primitive):
+            unreduced.refuse_unless_own(primitive.name, avals)
             return out
         given = _given(params)
         cut = [a for a in avals if getattr(a, "cut", None) is not None]
@@ -183,7 +196,8 @@ class Cuts(TypeExtension):
                 "`minijax.device_put(x, other.sharding)`."
             )
         if given is not None:
-            found = [_checked(given, one, primitive) for one in outs]
+            words = unreduced.words_of_results(primitive.name, avals, params, given)
+            found = [_checked(given, one, words) for one in outs]
         else:
             found = _computed(primitive, avals, params, outs, mesh)
         outs = [
@@ -275,8 +289,9 @@ def _computed(
             "operands so that every device has all of them."
         )
     found = rule(avals, params, outs)
+    words = unreduced.words_of_results(primitive.name, avals, params, None)
     try:
-        return [as_type(mesh, cut) for cut in found]
+        return [as_type(mesh, cut, words) for cut in found]
     except DuplicateSpecError:
         plain = [out.update(sharding=None) for out in outs]
         texts = [_text(out, cut) for out, cut in zip(plain, found)]
@@ -296,16 +311,11 @@ def _text(aval: Any, cut: Sequence[Any]) -> str:
     return f"{name}[{','.join(sizes)}]"
 
 
-def _checked(given: NamedSharding, out: Any, primitive: Primitive) -> Any:
-    if given.spec.unreduced or given.spec.reduced:
-        raise NotImplementedError(
-            f"{primitive}: out_sharding={given.spec} with unreduced or reduced axes is "
-            "not supported; reduce with `shard_map` and `lax.psum_scatter`."
-        )
+def _checked(given: NamedSharding, out: Any, words: unreduced.Words) -> Any:
     given.check_compatible_aval(out.shape)
     given.shard_shape(out.shape)
     cut = (*given.spec.partitions, *(None,) * out.ndim)[: out.ndim]
-    return as_type(given.mesh, cut)
+    return as_type(given.mesh, cut, words)
 
 
 def _plain(aval: Any) -> Any:
@@ -323,7 +333,7 @@ def _marked(value: Any, aval: Any, sharding: Any, mesh: Any) -> Any:
     if mesh.auto_axes:
         parts = (*sharding.spec.partitions, *(None,) * aval.ndim)[: aval.ndim]
         free = [PartitionSpec.UNCONSTRAINED if p is None else p for p in parts]
-        sharding = NamedSharding(mesh, PartitionSpec(*free))
+        sharding = NamedSharding(mesh, sharding.spec.update(partitions=free))
     return constrain(value, sharding)
 
 

@@ -31,6 +31,7 @@ from minijax.programs.sharding.placement import (
     spread_buffer,
     spread_out,
 )
+from minijax.programs.sharding.unreduced import has_words
 from minijax.support.devices.shardings import (
     GSPMDSharding,
     Mesh,
@@ -210,10 +211,18 @@ def in_shardings_of(lowered: Any, placement: Placement) -> list[Any]:
 
 
 def out_shardings_of(lowered: Any, placement: Placement) -> list[Any]:
-    """The sharding of each result; None if XLA chooses."""
+    """The sharding of each result; None if XLA chooses.
+
+    It does not tell which devices have addends only: there the type decides.
+    """
     given = placement.out_shardings or ()
-    count = len(lowered.out_avals)
-    return [given[i] if i < len(given) else None for i in range(count)]
+    found = [*given, *(None,) * (len(lowered.out_avals) - len(given))]
+    return [
+        NamedSharding(placement.mesh, aval.cut.spec)
+        if one is None and has_words([aval])
+        else one
+        for one, aval in zip(found, lowered.out_avals)
+    ]
 
 
 def annotate(
@@ -404,6 +413,6 @@ def told(hlo_sharding: Any, placement: Placement) -> Any:
     """XLA's sharding in terms of the user's mesh, if that can say it."""
     try:
         spec = spec_of_hlo_sharding(hlo_sharding, placement.mesh)
+        return NamedSharding(placement.mesh, spec)
     except ValueError:
         return GSPMDSharding(tuple(placement.devices), hlo_sharding)
-    return NamedSharding(placement.mesh, spec)

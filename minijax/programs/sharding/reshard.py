@@ -14,11 +14,7 @@ from minijax.core.array import Array
 from minijax.core.language import Primitive, ShapedArray, get_aval, register
 from minijax.core.rules import Zero, instantiate
 from minijax.core.trees import broadcast_prefix_to_treedef, tree_flatten, tree_unflatten
-from minijax.programs.sharding.constraints import (
-    constrain,
-    refuse_empty,
-    refuse_unreduced,
-)
+from minijax.programs.sharding.constraints import constrain, refuse_empty
 from minijax.programs.sharding.contexts import (
     get_abstract_mesh,
     mesh_in_use,
@@ -67,7 +63,6 @@ def _resharded(x: Any, place: Any) -> Any:
         )
     sharding = Cuts().final(place, "reshard")
     refuse_empty(sharding, "reshard")
-    refuse_unreduced(sharding.spec, "reshard")
     aval = get_aval(x)
     if PartitionSpec.UNCONSTRAINED in sharding.spec.partitions:
         raise errors.value_error(
@@ -80,7 +75,7 @@ def _resharded(x: Any, place: Any) -> Any:
     except ValueError as error:
         raise errors.value_error(f"reshard: {error}") from None
     parts = (*sharding.spec.partitions, *(None,) * aval.ndim)[: aval.ndim]
-    sharding = NamedSharding(sharding.mesh, PartitionSpec(*parts))
+    sharding = sharding.update(spec=sharding.spec.update(partitions=parts))
     elsewhere = aval.cut is not None and aval.cut.mesh != sharding.mesh
     if elsewhere and type(x) is Array and isinstance(place, PartitionSpec):
         return put_on_several(x, sharding.update(mesh=mesh_in_use()))
@@ -92,7 +87,8 @@ def _resharded(x: Any, place: Any) -> Any:
 @reshard_p.def_abstract_eval
 def _reshard_type(x: ShapedArray, *, dst_sharding: Any, **_: Any) -> ShapedArray:
     parts = (*dst_sharding.spec.partitions, *(None,) * x.ndim)[: x.ndim]
-    return x.update(sharding=as_type(dst_sharding.mesh, parts))
+    words = dst_sharding.spec.unreduced, dst_sharding.spec.reduced
+    return x.update(sharding=as_type(dst_sharding.mesh, parts, words))
 
 
 def _back(x: Any, params: dict[str, Any]) -> dict[str, Any]:
@@ -124,7 +120,8 @@ def _reshard_batch(axis_data: Any, args: Sequence, dims: Sequence, **params) -> 
     parts = list(sharding.spec.partitions)
     parts += [None] * (language.get_aval(x).ndim - 1 - len(parts))
     parts.insert(dim, _batch_part(x, dim))
-    params["dst_sharding"] = sharding.update(spec=PartitionSpec(*parts))
+    spec = sharding.spec.update(partitions=parts)
+    params["dst_sharding"] = sharding.update(spec=spec)
     return reshard_p.bind(x, **params), dim
 
 

@@ -73,17 +73,17 @@ def sharding_of(aval: ShapedArray) -> NamedSharding:
     Without such a mesh it is an empty one.
     """
     if aval.cut is not None:
-        mesh, parts = aval.cut.mesh, aval.cut.spec.partitions
+        mesh, spec = aval.cut.mesh, aval.cut.spec
     else:
-        mesh, parts = get_abstract_mesh(), ()
+        mesh, spec = get_abstract_mesh(), PartitionSpec()
         if state.trace is eval_trace and mesh.are_all_axes_auto:
             mesh = empty_abstract_mesh
     if state.manual_mesh is not None:
         mesh, manual = state.manual_mesh
         kinds = dict.fromkeys(manual, AxisType.Manual)
         mesh = mesh.abstract_mesh.update_axis_types(kinds)
-    parts = (*parts, *(None,) * (aval.ndim - len(parts)))
-    return NamedSharding(mesh, PartitionSpec(*parts))
+    parts = (*spec.partitions, *(None,) * (aval.ndim - len(spec)))
+    return NamedSharding(mesh, spec.update(partitions=parts))
 
 
 def manual_axis_type_of(aval: ShapedArray) -> ManualAxisType:

@@ -194,16 +194,38 @@ class NamedSharding(ShardingOfSeveral):
     def texts_of_sizes(self, sizes: Sequence[str]) -> list[str]:
         """Sizes as types print them, with the axes that cut them: `8@x`, `8@(x,y)`."""
         texts = []
-        for size, axes in zip(sizes, self.spec):
+        for size, axes in zip(sizes, self.spec.partitions):
             name = f"({','.join(axes)})" if isinstance(axes, tuple) else axes
             texts.append(size if axes is None else f"{size}@{name}")
         return texts
+
+    def words(self) -> list[str]:
+        """What types print in braces of such a value: `U:x`, `R:(x,y)`."""
+        texts = []
+        for letter, axes in (("U", self.spec.unreduced), ("R", self.spec.reduced)):
+            names = [name for name in self.mesh.axis_names if name in axes]
+            text = ",".join(names)
+            if names:
+                texts.append(
+                    f"{letter}:({text})" if len(names) > 1 else f"{letter}:{text}"
+                )
+        return texts
+
+    def dual(self) -> NamedSharding:
+        """That of cotangents: what is unreduced forwards is reduced backwards."""
+        spec = self.spec
+        if not spec.unreduced and not spec.reduced:
+            return self
+        swapped = spec.update(unreduced=spec.reduced, reduced=spec.unreduced)
+        return self.update(spec=swapped)
 
     # In types: the cut of an array whose dimensions have changed. None for one that no
     # mesh axis cuts any more.
 
     def _of(self, parts: Sequence[Any]) -> NamedSharding | None:
-        return self.update(spec=PartitionSpec(*parts)) if any(parts) else None
+        spec = self.spec.update(partitions=parts)
+        kept = any(parts) or spec.unreduced or spec.reduced
+        return self.update(spec=spec) if kept else None
 
     def inserted(self, axis: int) -> NamedSharding | None:
         """With one more dimension, which is not cut, at position `axis`."""
@@ -214,7 +236,8 @@ class NamedSharding(ShardingOfSeveral):
     def of(self, axis: int | None) -> NamedSharding | None:
         """That of one dimension alone."""
         parts = self.spec.partitions
-        return self._of(parts[axis : axis + 1]) if axis is not None else None
+        part = parts[axis : axis + 1] if axis is not None else ()
+        return self.update(spec=PartitionSpec(*part)) if any(part) else None
 
     def inserted_in(self, other: NamedSharding | None, axis: int) -> NamedSharding:
         """The sharding `other` with this one's only dimension at position `axis`."""
@@ -225,7 +248,8 @@ class NamedSharding(ShardingOfSeveral):
         parts = self.spec.partitions
         parts = (*parts, *(None,) * (axis - len(parts)))
         part = None if cut is None else cut.spec.partitions[0]
-        return self.update(spec=PartitionSpec(*parts[:axis], part, *parts[axis:]))
+        partitions = (*parts[:axis], part, *parts[axis:])
+        return self.update(spec=self.spec.update(partitions=partitions))
 
     def whole(self, rank: int) -> NamedSharding:
         """That of an array of `rank` dimensions that each device of the mesh has."""
@@ -264,7 +288,7 @@ class NamedSharding(ShardingOfSeveral):
 
     def _used_axes(self) -> list[AxisName]:
         spec = self.spec
-        return [axis for d in range(len(spec)) for axis in spec.axes(d)]
+        return [axis for d in range(len(spec.partitions)) for axis in spec.axes(d)]
 
     def check_compatible_aval(self, aval_shape: Shape) -> None:
         """Raises ValueError if an array of this shape has too few dimensions."""
@@ -491,12 +515,16 @@ def spec_of_hlo_sharding(
             axes.insert(0, name)
             done *= mesh.shape[name]
         partitions.append(tuple(axes))
-    if sharding.subgroup_types() or sharding.replicate_on_last_tile_dim():
-        extra = len(sharding.subgroup_types()) or 1
+    kinds = sharding.subgroup_types()
+    unreduced: set[AxisName] = set()
+    if kinds or sharding.replicate_on_last_tile_dim():
+        extra = len(kinds) or 1
+        for kind, names in zip(kinds, partitions[-extra:]):
+            unreduced.update(names if kind == _OpType.UNREDUCED else ())
         partitions = partitions[:-extra]
     while partitions and not partitions[-1]:
         partitions.pop()
-    return PartitionSpec(*partitions)
+    return PartitionSpec(*partitions, unreduced=unreduced)
 
 
 class GSPMDSharding(ShardingOfSeveral):

@@ -1,0 +1,211 @@
+"""Values that are unreduced or reduced over mesh axes: two words of a type.
+
+`f32[8]{U:x}`: along mesh axis "x" each device has an addend, and the value is their
+sum. `f32[8]{R:x}`: each has the whole value, and that its cotangents, one for each
+device, are still to be added up is put off: they are of type `f32[8]{U:x}`. So what is
+unreduced forwards is reduced backwards.
+
+Both words stand in the spec of a type's cut. `words_of_results` says what follows for
+the results of a primitive. Linear operations keep addends; all others refuse them.
+
+In JAX: the rules of `lax/lax.py` for unreduced and reduced axes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+from minijax.core import errors
+from minijax.programs.sharding.cuts import ELEMENTWISE, axes_in, cut_of, fail, told
+
+# (the axes over which a value is unreduced, those over which it is reduced)
+Words = tuple[frozenset, frozenset]
+NONE: Words = (frozenset(), frozenset())
+
+_KEEPING = {
+    *("broadcast_in_dim", "convert_element_type", "copy", "dynamic_slice", "name"),
+    *("pad", "reduce_precision", "reduce_sum", "reshape", "slice", "split"),
+    *("squeeze", "transpose", "unstack"),
+}
+# All operands have the same words.
+_JOINING = {
+    "concatenate": slice(None),
+    "stack": slice(None),
+    "dynamic_update_slice": slice(2),
+    "select_n": slice(1, None),
+}
+# These programs and moves say in the types of their own what becomes of the words.
+_OWN_WORDS = {
+    *("closed_call", "cond", "custom_jvp_call", "custom_lin", "custom_vjp_call"),
+    *("custom_vmap_call", "jit", "linear_call", "remat2", "reshard", "scan", "while"),
+    *("remat_opt", "sharding_constraint", "dce_sink"),
+}
+
+
+def words_of(aval: Any) -> Words:
+    """The words of a type."""
+    cut = getattr(aval, "cut", None)
+    return NONE if cut is None else (cut.spec.unreduced, cut.spec.reduced)
+
+
+def has_words(avals: Sequence[Any]) -> bool:
+    """Whether a value of these types is unreduced or reduced."""
+    return any(any(words_of(aval)) for aval in avals)
+
+
+def refuse(name: str, words: str = "unreduced/reduced") -> NoReturn:
+    """NotImplementedError for a primitive that takes no such values."""
+    raise errors.with_facts(
+        NotImplementedError(
+            f"{words} rule for {name} is not implemented. Add the parts up first: "
+            "`minijax.sharding.reshard(x, P(...))` without the word."
+        )
+    )
+
+
+def refuse_unless_own(name: str, avals: Sequence[Any]) -> None:
+    """NotImplementedError for words that the types of a primitive would lose."""
+    if name not in _OWN_WORDS and has_words(avals):
+        refuse(name)
+
+
+def words_of_results(
+    name: str, avals: Sequence[Any], params: dict[str, Any], given: Any
+) -> Words:
+    """The words of each result of a primitive; `given` is its `out_sharding`.
+
+    Raises:
+      ShardingTypeError: for operands whose words do not go together.
+      ValueError: for an `out_sharding` with other words than those of the operand.
+      NotImplementedError: for a primitive that is not linear.
+    """
+    wanted = NONE if given is None else (given.spec.unreduced, given.spec.reduced)
+    if name == "dot_general":
+        return _dot_general(avals, params, wanted)
+    if not has_words(avals) and not any(wanted):
+        return NONE
+    if name == "reduce_sum" and wanted[0]:
+        _check_summed(avals[0], params["axes"], wanted[0])
+        return wanted[0], words_of(avals[0])[1]
+    if name == "reshape" and given is not None and wanted != words_of(avals[0]):
+        raise errors.value_error(
+            "out_sharding passed to reshape must be unreduced and reduced over the "
+            f"same mesh axes as the operand. Got {given.spec} and {told(avals)}."
+        )
+    if name == "broadcast_in_dim" and given is not None:
+        return wanted
+    if name == "dynamic_slice" and words_of(avals[0])[0]:
+        refuse(name, "unreduced")
+    if name in _KEEPING:
+        return words_of(avals[0])
+    if name in _JOINING:
+        arrays = avals[_JOINING[name]]
+        if len(set(map(words_of, arrays))) > 1:
+            fail(
+                f"All operands of {name} should be unreduced and reduced over the same "
+                f"mesh axes. Got {told(arrays)}. Reshard one of them."
+            )
+        return words_of(arrays[0])
+    if name == "add_any":
+        return words_of(avals[0])
+    if name not in ELEMENTWISE:
+        refuse(name)
+    reduced = _reduced(avals)
+    if name == "add":
+        return _add(avals), reduced
+    if name == "mul":
+        return _mul(avals, reduced)
+    if any(words_of(aval)[0] for aval in avals):
+        refuse(name, "unreduced")
+    return frozenset(), reduced
+
+
+def _reduced(avals: Sequence[Any]) -> frozenset:
+    """The axes over which an elementwise result is reduced: those of all operands."""
+    several = {words_of(aval)[1] for aval in avals} - {frozenset()}
+    if len(several) > 1:
+        fail(
+            "All inputs should be reduced across the same mesh axes. Got "
+            f"{told(avals)}. Reshard one of them."
+        )
+    found = next(iter(several), frozenset())
+    for aval in avals:
+        named = {axis for part in cut_of(aval) for axis in axes_in(part)}
+        if found & named:
+            fail(
+                "Inputs cannot be sharded on the same axes that another input is "
+                f"reduced on. Got {told(avals)}. Reshard the one that is reduced."
+            )
+        if aval.ndim and found - frozenset().union(*words_of(aval)):
+            fail(
+                "Inputs cannot be replicated on the same axes that another input is "
+                f"reduced on. Got {told(avals)}. Reshard one of them."
+            )
+    return found
+
+
+def _add(avals: Sequence[Any]) -> frozenset:
+    one, other = (words_of(aval)[0] for aval in avals)
+    if one != other:
+        fail(
+            "lhs and rhs to `add` must be unreduced along the same mesh axes: anything "
+            f"else would communicate. Got {told(avals)}. Use `reshard` before."
+        )
+    return one
+
+
+def _mul(avals: Sequence[Any], reduced: frozenset) -> Words:
+    (one, one_reduced), (other, other_reduced) = map(words_of, avals)
+    if one and other:
+        fail(
+            "lhs and rhs to `mul` cannot be unreduced both: a product of sums is no "
+            f"sum of products. Got {told(avals)}. Use `reshard` before."
+        )
+    # A number goes with addends too, unlike in JAX, which marks the number as reduced
+    # forwards: so the transpose of a product with one multiplies addends by it.
+    ours = (one and avals[1].ndim == 0) or (other and avals[0].ndim == 0)
+    plain = frozenset() in (one | one_reduced, other | other_reduced)
+    if not (ours and plain) and (
+        (one and one != other_reduced) or (other and other != one_reduced)
+    ):
+        fail(
+            "One operand of `mul` should be reduced along the axes on which the other "
+            f"is unreduced. Got {told(avals)}. Use `reshard` before."
+        )
+    return (one | other, frozenset() if one or other else reduced)
+
+
+def _dot_general(avals: Sequence[Any], params: dict[str, Any], wanted: Words) -> Words:
+    if any(words_of(aval)[0] for aval in avals):
+        fail(
+            "lhs or rhs passed to dot_general cannot be unreduced. Got "
+            f"{told(avals)}. Use `reshard` before."
+        )
+    if not wanted[0]:
+        return NONE
+    contracted = params["dimension_numbers"][0]
+    parts = [
+        [cut_of(aval)[axis] for axis in axes] for aval, axes in zip(avals, contracted)
+    ]
+    if parts[0] != parts[1]:
+        fail(
+            "lhs and rhs contracting dims should be sharded identically when "
+            f"out_sharding of dot_general is unreduced. Got {told(avals)}."
+        )
+    if wanted[0] != {axis for part in parts[0] for axis in axes_in(part)}:
+        fail(
+            "out_sharding's unreduced axes should be equal to those that cut the "
+            f"contracted dimensions. Got {set(wanted[0])} and {told(avals)}."
+        )
+    return wanted[0], frozenset()
+
+
+def _check_summed(x: Any, axes: Sequence[int], wanted: frozenset) -> None:
+    cut = cut_of(x)
+    summed = {name for axis in axes for name in axes_in(cut[axis])}
+    if not wanted <= summed | words_of(x)[0]:
+        fail(
+            "out_sharding's unreduced axes should be in operand's specs that were "
+            f"summed over. Got {told([x])}, axes={tuple(axes)} and {set(wanted)}."
+        )

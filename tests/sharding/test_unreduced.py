@@ -1,0 +1,28 @@
+"""Unreduced and reduced types on Explicit meshes, against jax on eight CPU devices."""
+
+import numpy as np
+import pytest
+
+from tests.sharding import unreduced
+from tests.sharding.both import results_of
+from tests.sharding.test_automatic import compare
+
+
+@pytest.fixture(scope="module")
+def results():
+    """What both libraries gave for every case, from one process."""
+    return results_of("unreduced")
+
+
+@pytest.mark.parametrize("name", unreduced.CASES)
+def test_as_in_jax(results, name):
+    ours, theirs = (results[name][library] for library in ("minijax", "jax"))
+    if name.endswith("_only_here"):
+        assert isinstance(theirs, dict), "jax can do this now: compare it"
+        whole = np.asarray(results["add"]["jax"][2]["values"]) / 2
+        factor = 2 if "mul" in name else 1
+        assert ours[0]["text"].endswith("{U:x}")
+        np.testing.assert_allclose(np.ravel(ours[2]["values"]), factor * whole.ravel())
+        return
+    compare(ours, theirs)
+    assert isinstance(theirs, dict) == name.endswith("_refused"), theirs
