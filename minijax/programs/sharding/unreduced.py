@@ -173,7 +173,7 @@ def _mul(avals: Sequence[Any], reduced: frozenset) -> Words:
             "One operand of `mul` should be reduced along the axes on which the other "
             f"is unreduced. Got {told(avals)}. Use `reshard` before."
         )
-    return (one | other, frozenset() if one or other else reduced)
+    return one | other, reduced - (one | other)
 
 
 def _dot_general(avals: Sequence[Any], params: dict[str, Any], wanted: Words) -> Words:
