@@ -19,6 +19,10 @@ def test_as_in_jax(results, name):
     ours, theirs = (results[name][library] for library in ("minijax", "jax"))
     if name.endswith("_only_here"):
         assert isinstance(theirs, dict), "jax can do this now: compare it"
+        if name.startswith("argument_from_host"):
+            theirs = results["reduced"]["jax"][2]["values"]
+            assert ours[0]["values"][:3] == pytest.approx(theirs[0][:3])
+            return
         whole = np.asarray(results["add"]["jax"][2]["values"]) / 2
         factor = 2 if "mul" in name else 1
         assert ours[0]["text"].endswith("{U:x}")

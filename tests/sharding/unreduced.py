@@ -85,6 +85,7 @@ def _typed(**functions):
 _typed(
     reduced=lambda t: t.r,
     unreduced=lambda t: t.put(t.m, t.P(unreduced={"x"})),
+    unreduced_constant=lambda t: t.put(t.jnp.ones((8, 8)), t.P(unreduced={"x"})),
     unreduced_both=lambda t: t.put(t.m, t.P(unreduced={"y", "x"})),
     both_words=lambda t: t.put(t.m, t.P(unreduced={"y"}, reduced={"x"})),
     cut_and_unreduced=lambda t: t.put(t.m, t.P("x", unreduced={"y"})),
@@ -139,6 +140,9 @@ _several(
     # number before, and its reshape fails while it reads the spec.
     mul_by_number_only_here=lambda t: t.told(t.u * 2.0),
     reshape_only_here=lambda t: t.told(t.jnp.reshape(t.u, (64,))),
+    argument_from_host_only_here=lambda t: t.mj.jit(
+        lambda x: t.put(t.put(x, t.P(unreduced={"x"})), t.P("x"))
+    )(t.lib.numbers(8)),
     printed_array=lambda t: repr(t.u),
     mul_of_two_refused=lambda t: t.u * t.u,
     add_of_one_refused=lambda t: t.u + t.m,
@@ -157,9 +161,6 @@ _several(
     device_put_from_host_refused=lambda t: t.mj.device_put(
         t.lib.numbers(8), t.P(unreduced={"x"})
     ),
-    argument_from_host_refused=lambda t: t.mj.jit(
-        lambda x: t.put(t.put(x, t.P(unreduced={"x"})), t.P("x"))
-    )(t.lib.numbers(8)),
     unknown_axis_refused=lambda t: t.put(t.m, t.P(unreduced={"q"})),
     overlap_refused=lambda t: t.put(t.m, t.P("x", unreduced={"x"})),
     device_put_reduced=lambda t: str(

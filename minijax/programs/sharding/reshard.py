@@ -132,7 +132,12 @@ def _batch_part(x: Any, dim: int) -> Any:
 
 @reshard_p.def_lowering
 def _reshard_lowering(ctx: Any, x: Any, *, dst_sharding: Any, **_: Any) -> Any:
-    return constrain(x, dst_sharding) if dst_sharding.mesh._any_axis_explicit else x
+    mesh = dst_sharding.mesh
+    if dst_sharding.spec.unreduced:
+        # Else the compiler takes the operand for addends, too.
+        own = ctx.avals_in[0].cut or NamedSharding(mesh, PartitionSpec())
+        x = constrain(x, own)
+    return constrain(x, dst_sharding) if mesh._any_axis_explicit else x
 
 
 # ----------------------------------------------------------------------------------
