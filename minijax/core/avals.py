@@ -146,11 +146,10 @@ class ShapedArray(AbstractValue):
     ) -> ShapedArray:
         key = (shape, dtype, weak_type, sharding, vma, memory_space)
         try:
-            aval = _interned.get(key)
+            if (known := _interned.get(key)) is not None:
+                return known
         except TypeError:  # a list as the shape, say
-            aval = None
-        if aval is not None:
-            return aval
+            pass
         shape = canonicalize_shape(shape)
         if any(type(size) is int and size < 0 for size in shape):
             raise ValueError(f"a shape cannot have negative sizes, got {shape}")
@@ -221,14 +220,15 @@ class ShapedArray(AbstractValue):
         name = dtypes.short_dtype_name(self.dtype) if short else self.dtype.name
         if self.memory_space is not None:
             name += f"<{self.memory_space.name.lower()}>"
-        sizes, words = [str(size) for size in self.shape], []
+        sizes = [str(size) for size in self.shape]
+        words = []
         if axes := ",".join(map(str, sorted(self.vma))):
-            words = [f"V:({axes})" if len(self.vma) > 1 else f"V:{axes}"]
+            words.append(f"V:({axes})" if len(self.vma) > 1 else f"V:{axes}")
         if self.cut is not None:
-            sizes, words = self.cut.texts_of_sizes(sizes), words + self.cut.words()
-        return f"{name}[{','.join(sizes)}]" + (
-            words and f"{{{', '.join(words)}}}" or ""
-        )
+            sizes = self.cut.texts_of_sizes(sizes)
+            words += self.cut.words()
+        text = f"{name}[{','.join(sizes)}]"
+        return f"{text}{{{', '.join(words)}}}" if words else text
 
     def __repr__(self) -> str:
         weak = ", weak_type=True" if self.weak_type else ""

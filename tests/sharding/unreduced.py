@@ -15,13 +15,8 @@ class Bench:
     """A library, a matrix and its product that is not added up yet."""
 
     def __init__(self, lib):
-        self.lib, self.jnp, self.lax, self.mj, self.P = (
-            lib,
-            lib.jnp,
-            lib.lax,
-            lib.mj,
-            lib.P,
-        )
+        self.lib, self.P = lib, lib.P
+        self.jnp, self.lax, self.mj = lib.jnp, lib.lax, lib.mj
         self.put = lib.sharding.reshard
         self.m = self.put(lib.jnp.asarray(lib.numbers(8, 8)), lib.P(None, None))
         self.a = self.put(self.m, lib.P(None, "x"))
@@ -207,7 +202,7 @@ _several(
     ],
     vjp_of_sum=lambda t: _cotangents(t, lambda u: u + u, t.u),
     vjp_of_product=lambda t: _cotangents(t, lambda u, r: u * r, t.u, t.r),
-    vjp_of_reduced_sine=lambda t: _cotangents(t, lambda r: r * 3.0, t.r),
+    vjp_of_product_with_a_number=lambda t: _cotangents(t, lambda r: r * 3.0, t.r),
     vjp_of_dot=lambda t: _cotangents(t, t.dot, t.a, t.b),
     vjp_of_transpose=lambda t: _cotangents(t, lambda u: u.T, t.u),
     jvp=lambda t: [
@@ -216,7 +211,27 @@ _several(
     printed=lambda t: str(
         t.mj.make_jaxpr(lambda a, b: t.whole(t.dot(a, b) + t.dot(a, b)))(t.a, t.b)
     ),
-    printed_scan=lambda t: str(
+    printed_elementwise=lambda t: str(
         t.mj.make_jaxpr(lambda u, r: (u * r, r.T, u.astype("int32")))(t.u, t.r)
     ),
 )
+
+
+def _type_of(program):
+    return lambda t: str(t.mj.typeof(program(t)))
+
+
+# What minijax does not do with the words, and must not forget either. `pure_callback`
+# is refused as well, but ends the process in JAX.
+NOT_HERE = {
+    "shard_map": lambda t: t.mj.shard_map(lambda u: u, out_specs=t.P("x", None))(t.u),
+    "specs": lambda t: t.mj.shard_map(
+        lambda m: m, in_specs=t.P(reduced={"x"}), out_specs=t.P(reduced={"x"})
+    )(t.r),
+    "ref": lambda t: t.mj.new_ref(t.u)[...],
+    "in_shardings": lambda t: t.mj.jit(lambda u: u, in_shardings=t.u.sharding)(t.u),
+    "constraint": lambda t: t.mj.jit(
+        lambda u: t.lax.with_sharding_constraint(u, t.P(None, None))
+    )(t.u),
+}
+_several(**{f"{name}_not_here": _type_of(NOT_HERE[name]) for name in NOT_HERE})

@@ -113,7 +113,7 @@ def _typed_on(mesh: Any, aval: Any, sharding: Any) -> Any:
     if mesh is None or not sharding.mesh._any_axis_explicit:
         return aval if aval.cut is None else aval.update(sharding=None)
     cut = (*sharding.spec.partitions, *(None,) * aval.ndim)[: aval.ndim]
-    words = sharding.spec.unreduced, sharding.spec.reduced
+    words = unreduced.words_in(sharding)
     return aval.update(sharding=as_type(mesh, cut, words))
 
 

@@ -23,6 +23,7 @@ from minijax.programs.sharding.contexts import (
 from minijax.programs.sharding.cuts import axes_in, cut_of
 from minijax.programs.sharding.explicit_types import Cuts, abstract, as_type
 from minijax.programs.sharding.placement import put_on_several
+from minijax.programs.sharding.unreduced import words_in
 from minijax.support.devices.shardings import (
     AxisType,
     Mesh,
@@ -87,8 +88,8 @@ def _resharded(x: Any, place: Any) -> Any:
 @reshard_p.def_abstract_eval
 def _reshard_type(x: ShapedArray, *, dst_sharding: Any, **_: Any) -> ShapedArray:
     parts = (*dst_sharding.spec.partitions, *(None,) * x.ndim)[: x.ndim]
-    words = dst_sharding.spec.unreduced, dst_sharding.spec.reduced
-    return x.update(sharding=as_type(dst_sharding.mesh, parts, words))
+    kind = as_type(dst_sharding.mesh, parts, words_in(dst_sharding))
+    return x.update(sharding=kind)
 
 
 def _back(x: Any, params: dict[str, Any]) -> dict[str, Any]:

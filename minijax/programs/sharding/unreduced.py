@@ -43,10 +43,16 @@ _OWN_WORDS = {
 }
 
 
+def words_in(sharding: Any) -> Words:
+    """The words of a sharding; none for None."""
+    if sharding is None:
+        return NONE
+    return sharding.spec.unreduced, sharding.spec.reduced
+
+
 def words_of(aval: Any) -> Words:
     """The words of a type."""
-    cut = getattr(aval, "cut", None)
-    return NONE if cut is None else (cut.spec.unreduced, cut.spec.reduced)
+    return words_in(getattr(aval, "cut", None))
 
 
 def has_words(avals: Sequence[Any]) -> bool:
@@ -80,7 +86,7 @@ def words_of_results(
       ValueError: for an `out_sharding` with other words than those of the operand.
       NotImplementedError: for a primitive that is not linear.
     """
-    wanted = NONE if given is None else (given.spec.unreduced, given.spec.reduced)
+    wanted = words_in(given)
     if name == "dot_general":
         return _dot_general(avals, params, wanted)
     if not has_words(avals) and not any(wanted):
