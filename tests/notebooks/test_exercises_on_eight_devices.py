@@ -9,7 +9,8 @@ HERE = Path(__file__).resolve().parent
 
 
 def test_exercises_on_eight_devices():
-    tests = [HERE / "test_exercises.py", HERE / "test_judges_of_exercises.py"]
+    names = ("exercises", "judges_of_exercises", "judges_of_programs")
+    tests = [HERE / f"test_{name}.py" for name in names]
     command = [sys.executable, "-m", "pytest", "-q", "-n0", "-p", "no:cacheprovider"]
     command += ["-k", "test_exercise or test_every_exercise", *map(str, tests)]
     done = subprocess.run(

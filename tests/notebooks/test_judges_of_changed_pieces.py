@@ -11,6 +11,39 @@ from minijax_lab.piece_source import Written
 
 # By piece: changes that leave it right.
 SAME = {
+    "attention.flash_attention": [
+        ("scores.max(1, keepdims=True)", "np.max(scores, 1, keepdims=True)"),
+    ],
+    "attention.online_softmax": [
+        ("larger = max(top, part.max())", "larger = np.maximum(top, np.max(part))"),
+    ],
+    "custom.remat": [
+        ("found + body.inputs", "[*found, *body.inputs]"),
+        ("flatten(args)[0]", "flatten(tuple(args))[0]"),
+    ],
+    "export.load": [
+        ("sha256(body).digest() != digest", "digest != sha256(body).digest()"),
+        ("Path(path).read_bytes()", 'open(path, "rb").read()'),
+    ],
+    "fuser.kernels_of": [
+        ("fitting[0] if fitting", "min(fitting) if fitting"),
+        (
+            "home.update(dict.fromkeys(equation.results, chosen))",
+            "home |= {r: chosen for r in equation.results}",
+        ),
+    ],
+    "kernels.pallas_call": [
+        ("refs[-1].nbytes", "refs[n].nbytes"),
+        ("np.full(shape, np.nan, np.float32)", "np.zeros(shape, np.float32) * np.nan"),
+    ],
+    "loop_rules.cond_of_many": [
+        ("no, yes = branches", "no, yes = branches[0], branches[1]"),
+        ("if pred.axis is None:", "if not isinstance(pred.axis, int):"),
+    ],
+    "trace.bind": [
+        ("key=OPEN.index", "key=lambda program: OPEN.index(program)"),
+        ("if not tracers:", "if len(tracers) == 0:"),
+    ],
     "cache.Jitted.key": [
         ("parts.append((type(arg), arg))", "parts.append((arg, type(arg)))"),
         (
@@ -99,6 +132,55 @@ SAME = {
 
 # By piece: changes that make it wrong.
 SLIPS = {
+    "attention.flash_attention": [
+        ("total * shrink +", "total +"),
+        ("np.sqrt(width)", "width"),
+        ("top = larger", "pass"),
+    ],
+    "attention.online_softmax": [
+        ("weight * np.exp(top - larger)", "weight"),
+        ("top = larger", "top = part.max()"),
+        ("return top, weight", "return weight, top"),
+    ],
+    "custom.remat": [
+        ("*found, *flatten(args)[0]", "*flatten(args)[0]"),
+        ("unflatten(body.tree, ", "(body.tree, "),
+        (
+            'bind("remat", *found, *flatten(args)[0], body=body)',
+            "flatten(function(*args))[0]",
+        ),
+    ],
+    "export.load": [
+        ("rest[:32], rest[32:]", "rest[:16], rest[16:]"),
+        ("tree_from_json(tree), tree_from_json(out_tree)", "tree, out_tree"),
+        (
+            "Exported(text, types, tree_from_json(tree), tree_from_json(out_tree))",
+            "Exported(text, types, tree_from_json(out_tree), tree_from_json(tree))",
+        ),
+        ('raise ValueError("the file is damaged: its digest is another one")', "pass"),
+    ],
+    "fuser.kernels_of": [
+        ("range(earliest, len(kernels))", "range(earliest + 1, len(kernels))"),
+        ("range(earliest, len(kernels))", "range(len(kernels))"),
+        ("fits(equation, kernels[k][0])", "True"),
+    ],
+    "kernels.pallas_call": [
+        ("last[n] = numbers", "pass"),
+        ("for place[:] in", "for where in"),
+    ],
+    "loop_rules.cond_of_many": [
+        ("cond(pred.value, yes, no, *values)", "cond(pred.value, no, yes, *values)"),
+        ("if pred.axis is None:", "if pred.axis is not None:"),
+        ("[Batched(x, 0) for x in cond", "[Batched(x, None) for x in cond"),
+    ],
+    "trace.bind": [
+        ("program = max(", "program = min("),
+        (
+            "program.equations.append(Equation(results, primitive, operands, params))",
+            "pass",
+        ),
+        ("operands, params))", "operands, {}))"),
+    ],
     "cache.Jitted.key": [
         ("(type(arg), arg)", "arg"),
         ("(type(arg), arg)", "type(arg)"),

@@ -105,6 +105,18 @@ def turned(inside=True, blocks=True):
     return made
 
 
+def transposed_in_eights(x):
+    """Blocks of 8 x 16 become blocks of 16 x 8."""
+
+    def kernel(x_ref, o_ref):
+        o_ref[...] = jnp.swapaxes(x_ref[...], 0, 1)
+
+    n, m = x.shape
+    ins = [((8, 16), lambda i, j: (i, j))]
+    out = ((16, 8), lambda i, j: (j, i))
+    return call(kernel, (m, n), (n // 8, m // 16), ins, out)(x)
+
+
 def largest(start=-jnp.inf, use=True, last=True, room=(16,)):
     """The largest of each of 16 columns, told by scratch memory, or by the output."""
 
@@ -192,7 +204,119 @@ def soft(shifted=True, axis=-1, rows=8):
     return made
 
 
+def windows(start=0.0):
+    """Each program takes the two elements that it needs from the block before."""
+
+    def made(x):
+        def kernel(x_ref, before_ref, o_ref):
+            i = pl.program_id(0)
+            before = jnp.where(i > 0, before_ref[...][-2:], start)
+            part = jnp.concatenate([before, x_ref[...]])
+            o_ref[...] = part[:-2] + part[1:-1] + part[2:]
+
+        before = ((16,), lambda i: (jnp.maximum(i - 1, 0),))
+        return call(kernel, x.shape, (x.size // 16,), [PART, before], PART)(x, x)
+
+    return made
+
+
+def overlapping(x):
+    def kernel(x_ref, o_ref):
+        part = x_ref[...]
+        part = jnp.where(jnp.isnan(part), 0.0, part)
+        o_ref[...] = sum(part[n : n + 16] for n in range(3))
+
+    part = ((pl.Element(18, (2, 0)),), lambda i: (16 * i,))
+    return call(kernel, x.shape, (x.size // 16,), [part], PART)(x)
+
+
+def square(side, where=lambda i, j, k, *_: (i, j, k), scratch=False):
+    """A product in squares, summed in the output or in scratch memory."""
+
+    def made(x, y):
+        def kernel(x_ref, y_ref, o_ref, *sums):
+            total = sums[0] if scratch else o_ref
+
+            @pl.when(pl.program_id(2) == 0)
+            def _():
+                total[...] = jnp.zeros((side, side))
+
+            total[...] = total[...] + jnp.dot(x_ref[...], y_ref[...])
+            if scratch:
+                o_ref[...] = total[...]
+
+        (n, depth), m = x.shape, y.shape[1]
+
+        def of(one, other):
+            def named(i, j, k):
+                found = where(i, j, k, depth // side, m // side)
+                return found[one], found[other]
+
+            return ((side, side), named)
+
+        grid = (n // side, m // side, depth // side)
+        ins = [of(0, 2), of(2, 1)]
+        room = [(side, side)] if scratch else []
+        return call(kernel, (n, m), grid, ins, of(0, 1), room)(x, y)
+
+    return made
+
+
+def there_and_back(i, j, k, depth, columns):
+    j = jnp.where(i % 2, columns - 1 - j, j)
+    return i, j, jnp.where((i * columns + j + i) % 2, depth - 1 - k, k)
+
+
+def by_turns(i, j, k, depth, columns):
+    turn = i * columns + j
+    backwards = depth - 1 - k
+    return i, (j + i * (columns - 1)) % columns, jnp.where(turn % 2, backwards, k)
+
+
+def attends(scaled=True, mean=False, rows=16):
+    """Flash attention; `mean`: the output is a weighted mean all the way."""
+
+    def made(q, k, v):
+        width = q.shape[1]
+
+        def kernel(q_ref, k_ref, v_ref, o_ref, top_ref, sum_ref):
+            j = pl.program_id(1)
+
+            @pl.when(j == 0)
+            def _():
+                top_ref[...] = jnp.full((rows, 1), -1e30)
+                sum_ref[...] = jnp.zeros((rows, 1))
+                o_ref[...] = jnp.zeros((rows, width))
+
+            scores = jnp.dot(q_ref[...], k_ref[...].T)
+            scores = scores / width**0.5 if scaled else scores
+            top = jnp.maximum(top_ref[...], scores.max(1, keepdims=True))
+            e = jnp.exp(scores - top)
+            old = sum_ref[...] * jnp.exp(top_ref[...] - top)
+            new = old + e.sum(1, keepdims=True)
+            if mean:
+                o_ref[...] = o_ref[...] * (old / new) + e @ v_ref[...] / new
+            else:
+                shrink = jnp.exp(top_ref[...] - top)
+                total = o_ref[...] * shrink + e @ v_ref[...]
+                last = j == pl.num_programs(1) - 1
+                o_ref[...] = jnp.where(last, total / new, total)
+            top_ref[...], sum_ref[...] = top, new
+
+        queries = ((rows, width), lambda i, j: (i, 0))
+        keys = ((16, width), lambda i, j: (j, 0))
+        grid = (len(q) // rows, len(k) // 16)
+        ins, room = [queries, keys, keys], [(rows, 1), (rows, 1)]
+        return call(kernel, q.shape, grid, ins, queries, room)(q, k, v)
+
+    return made
+
+
 RIGHT = {
+    "18.pool": [windows(), overlapping],
+    "19.matmul": [square(16, scratch=True), square(16, there_and_back)],
+    "19.attention": [attends(), attends(mean=True)],
+    "19.budget": [square(32, there_and_back), square(32, by_turns, scratch=True)],
     "18.map": [add(10), add(10.0, size=8)],
     "18.zip": [times(lambda x, y: y * x), times(lambda x, y: x / (1 / y))],
     "18.guard": [
@@ -203,7 +327,7 @@ RIGHT = {
         outer(lambda x, y: x[:, None] + y),
         outer(lambda x, y: (y[:, None] + x).T, rows=8),
     ],
-    "18.blocks": [turned()],
+    "18.blocks": [turned(), transposed_in_eights],
     "18.scratch": [largest(), largest(start=-1e30)],
     "19.dot": [total(lambda x, y: x * y), total(lambda x, y: y * x)],
     "19.prefix": [
@@ -253,6 +377,8 @@ WRONG = {
         (largest(room=(32,)), ""),
     ],
     "18.pool": [
+        (windows(start=1.0), "At index "),
+        (windows(start=jnp.nan), "At index "),
         (add(0), "At index "),
         (lambda x: x, "At index "),
         (prefix(lambda before, part, x: before + part[15:]), "At index "),
@@ -283,18 +409,23 @@ WRONG = {
         (lambda x: jnp.exp(x) / jnp.exp(x).sum(-1, keepdims=True), "no pallas_call"),
     ],
     "19.matmul": [
+        (square(32), ""),
+        (square(16, lambda i, j, k, *_: (j, i, k)), ""),
         (lambda x, y: x @ y, "There is no pallas_call"),
         (lambda x, y: y @ x, "the result has shape"),
         (lambda x, y: 0 * (x @ y), "At index ("),
         (outer(lambda x, y: x[:, None] + y), "It raised"),
     ],
     "19.attention": [
+        (attends(scaled=False), "At index ("),
         (lambda q, k, v: q @ k.T @ v, "At index ("),
         (lambda q, k, v: v, ""),
         (lambda q, k, v: jnp.ones_like(q), "At index ("),
         (lambda q, k, v: q[:, :1], "the result has shape"),
     ],
     "19.budget": [
+        (square(16), "B are fetched"),
+        (square(32), "B are fetched"),
         (lambda x, y: x @ y, "There is no pallas_call"),
         (lambda x, y: y @ x, "At index ("),
         (lambda x, y: x * y, "At index ("),

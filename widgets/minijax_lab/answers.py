@@ -26,6 +26,8 @@ def same(answer: Any, right: Any, unit: str = "") -> bool:
     """
     if isinstance(answer, bool) and isinstance(right, str):
         answer = "yes" if answer else "no"
+    if isinstance(answer, str):
+        answer = answer.strip(" \n\"'`").rstrip(" .\n\"'`")
     if isinstance(right, str):
         mine, other = text_of(answer), right
         numbers = [only_numbers(text) for text in (mine, other)]
@@ -95,7 +97,7 @@ def only_numbers(text: str) -> list[float] | None:
 
 def value_of(text: str, unit: str) -> Any:
     """Returns the value that a text writes; the text itself if it writes none."""
-    number = NUMBER.fullmatch(text.strip().strip("\"'`"))
+    number = NUMBER.fullmatch(text)
     if number is not None and not re.search(r",(?!\d{3}(?!\d))", number[1]):
         value = float(number[1].replace(",", ""))
         given = number[2].lower()
@@ -103,7 +105,7 @@ def value_of(text: str, unit: str) -> Any:
             value *= BYTES[given] / BYTES[unit.lower()]
         return value
     try:
-        return ast.literal_eval(text.strip())
+        return ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
         return text
 

@@ -15,7 +15,10 @@ PREDICTIONS = {
         "TypeError",
         "A class that is not registered is a leaf, and no array.",
         "the unregistered class of chapter 04",
-        because={"nothing": "`jit` has to know which arrays are in an argument."},
+        because={
+            "nothing": "`jit` has to know which arrays are in an argument.",
+            "ValueError": "It is about the kind of an argument, not about its value.",
+        },
     ),
     "15.r2": Prediction(
         2,

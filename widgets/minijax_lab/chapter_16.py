@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax_lab.answers import difference
+from minijax_lab.answers import difference, listed, same
 from minijax_lab.grading import Exercise, Prediction
 
 PREDICTIONS = {
@@ -93,11 +93,12 @@ def _mesh(kind: str) -> Any:
 
 def grade_slices(answers: Any) -> str | None:
     """The rows and columns of each of eight devices."""
-    if isinstance(answers, str) or len(answers) != 8:
+    given = listed(answers)
+    if given is None or len(given) != 8:
         return "Give a list of eight pairs, one for each device."
-    for device, (said, right) in enumerate(zip(answers, SLICES, strict=True)):
-        if tuple(map(tuple, said)) != right:
-            return f"Device {device} does not have rows and columns {tuple(said)}."
+    for device, (said, right) in enumerate(zip(given, SLICES, strict=True)):
+        if not same(said, right):
+            return f"Device {device} does not have rows and columns {said}."
     return None
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax_lab.answers import difference
+from minijax_lab.answers import difference, list_complaint
 from minijax_lab.evidence import count, equations, multiplied
 from minijax_lab.grading import Exercise, Prediction
 
@@ -74,17 +74,8 @@ def _mesh(sizes: tuple[int, ...], names: tuple[str, ...]) -> Any:
 
 def grade_varying(answers: Any) -> str | None:
     """Over which axes six values vary."""
-    if isinstance(answers, str) or len(answers) != len(VARYING):
-        return f"Give a list of {len(VARYING)} words, one for each value."
-    said = [str(answer).strip().lower() for answer in answers]
-    unknown = sorted(set(said) - {"none", "x", "y", "both"})
-    if unknown:
-        return f'{unknown[0]!r} is none of "none", "x", "y" and "both".'
-    wrong = [n for n, a, b in zip("abcdef", said, VARYING, strict=True) if a != b]
-    if wrong:
-        right = len(VARYING) - len(wrong)
-        return f"{right} of {len(VARYING)} are right; look again at {wrong[0]}."
-    return None
+    words = ("none", "x", "y", "both")
+    return list_complaint(answers, VARYING, "words, one for each value", words)
 
 
 def _collectives(function: Callable[..., Any], *args: Any) -> list[Any]:

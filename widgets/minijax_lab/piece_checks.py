@@ -260,6 +260,9 @@ def one_condition_decides() -> None:
         "one condition for all examples: expected a cond and no select_n, got "
         f"{names(shared)}"
     )
+    for y, right in ((1.0, np.sin(xs)), (0.0, np.cos(xs))):
+        found = batching.vmap(branch, (0, None))(xs, np.float32(y))
+        alike(f"one condition for all examples, {y > 0.5}", found, right)
     own = trace.trace(batching.vmap(branch), xs, np.ones(4, np.float32))
     assert "select_n" in names(own) and "cond" not in names(own), (
         f"a condition for each example: expected select_n and no cond, got {names(own)}"

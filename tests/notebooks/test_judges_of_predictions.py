@@ -1,0 +1,55 @@
+"""Questions: an answer is taken however it is written; near ones are not."""
+
+import numpy as np
+import pytest
+
+from minijax_lab import grading, predict
+from minijax_lab.answers import same
+from tests.notebooks.test_exercises import CHAPTERS
+
+
+def questions() -> dict:
+    found: dict = {}
+    for chapter in CHAPTERS:
+        found |= grading.chapter(chapter).PREDICTIONS
+    return found
+
+
+def written(question) -> list:
+    """The right answer in several ways."""
+    answer = question.answer
+    if isinstance(answer, str):
+        return [answer, f" {answer} ", f"'{answer}'.", answer.upper()]
+    ways = [answer, str(answer), f" `{answer}` "]
+    if isinstance(answer, int):
+        ways += [np.int64(answer), f"{answer:,}"]
+    return ways
+
+
+def missed(name: str) -> list:
+    """Wrong answers: what many say, near numbers, other questions' answers."""
+    asked = questions()
+    question = asked[name]
+    tried = [*question.because, "something else", None]
+    if isinstance(question.answer, (int, float)):
+        tried += [question.answer + 1, question.answer - 1, 2 * question.answer + 3]
+    if isinstance(question.answer, tuple):
+        tried += [question.answer[::-1], (*question.answer, 1), question.answer[1:]]
+    near = (name[:2], f"{int(name[:2]) - 1:02}")
+    others = [one.answer for other, one in asked.items() if other[:2] in near]
+    tried += [one for one in others if isinstance(one, type(question.answer))]
+    return [one for one in tried if not same(one, question.answer, question.unit)]
+
+
+@pytest.mark.parametrize("name", questions())
+def test_a_question_takes_its_answer_however_it_is_written(name, capsys):
+    for way in written(questions()[name]):
+        predict(name, way)
+        assert capsys.readouterr().out.startswith(f"{name}: yes. "), way
+
+
+@pytest.mark.parametrize("name", questions())
+def test_a_question_refuses_other_answers(name, capsys):
+    for one in missed(name):
+        predict(name, one)
+        assert f"{name}: you said {one!r}; it is not that." in capsys.readouterr().out
