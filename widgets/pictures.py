@@ -150,6 +150,11 @@ PLACES = (
     "main>section.seen{visibility:visible}"
 )
 
+# Chromium takes the picture of a part that is taller than the window by making the
+# window one pixel wide and then as wide as before. If a frame is drawn in between, the
+# views that follow the width choose another layout and scroll.
+STILL = "delete window.ResizeObserver"
+
 
 def fonts() -> str:
     """Returns the style that makes every view use the fonts beside the pictures."""
@@ -222,6 +227,7 @@ def take(
             reduced_motion="reduce",
             offline=True,
         )
+        opened.add_init_script(STILL)
         opened.goto(path.as_uri())
         opened.wait_for_function(
             "n => document.querySelectorAll('.mj-live').length == n", arg=len(states)

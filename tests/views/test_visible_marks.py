@@ -94,6 +94,30 @@ def test_a_step_scrolls_with_motion(show):
         assert moving == 1 if reduced else moving > 3
 
 
+# The width of the picture that is shown, and the lit rows that their pane hides.
+AFTER_TURNING = """() => {
+  const drawn = document.querySelector("svg.mj-scene:not([hidden])");
+  const hidden = [...document.querySelectorAll("tr.mj-on")].filter(row => {
+    const [box, edge] = [row, row.closest(".mj-pane")].map(
+      made => made.getBoundingClientRect());
+    return box.top < edge.top - 1 || box.bottom > edge.bottom + 1;
+  });
+  return [drawn.getAttribute("width"), hidden.length];
+}"""
+
+
+def test_what_is_lit_is_seen_after_the_page_was_narrow(show):
+    page = show(states.STATES["collectives"](), width=1000)
+    width, hidden = page.evaluate(AFTER_TURNING)
+    assert hidden == 0
+    for now, comparison in ((200, "!="), (1000, "==")):
+        page.set_viewport_size({"width": now, "height": 700})
+        page.wait_for_function(
+            f"before => ({AFTER_TURNING})()[0] {comparison} before", arg=width
+        )
+        assert page.evaluate(AFTER_TURNING)[1] == 0
+
+
 MAP = """() => {
   const pane = document.querySelector(".mj-scene-pane");
   const map = pane.querySelector(".mj-map svg").getBoundingClientRect();

@@ -164,6 +164,7 @@ export class ScenePane {
     new ResizeObserver(() => {
       if (root.clientWidth === width) return;
       width = root.clientWidth;
+      this.#fitted = 1;
       this.choose();
     }).observe(root);
   }
@@ -176,13 +177,12 @@ export class ScenePane {
     if (this.#now?.scene !== scene) {
       this.#now?.svg.setAttribute("hidden", "");
       let layout = this.#layouts.get(scene);
-      const isNew = !layout;
       if (!layout) this.#layouts.set(scene, (layout = this.#draw(scene)));
       layout.svg.removeAttribute("hidden");
       const again = this.#now !== undefined;
       this.#now = layout;
       this.step(true);
-      if (isNew && again) this.stage.relight();
+      if (again) this.stage.relight();
     }
     this.#resize();
     this.scrollToLit(true);
