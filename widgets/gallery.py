@@ -49,6 +49,7 @@ STATES: dict[str, Callable[[], View]] = {
         make_jaxpr(of.long)(X), make_jaxpr(lambda x: of.long(x) + 1.0)(X)
     ),
     "graph": lambda: see.jaxpr(of.softmax, X).graph(),
+    "graph, loop": lambda: see.jaxpr(of.lstm, *of.LSTM).graph(),
     "graph, empty": lambda: see.jaxpr(of.same, X).graph(),
     "graph, one step": lambda: see.jaxpr(of.one, X).graph(),
     "graph, huge": lambda: see.jaxpr(of.long, X).graph(),

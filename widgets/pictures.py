@@ -45,6 +45,7 @@ SHOTS: list[tuple[str, int, str, float | None]] = [
     ("difference", WIDE, "light", None),
     ("difference, of vmap", NARROW, "light", None),
     ("graph", WIDE, "light", None),
+    ("graph, loop", WIDE, "light", 0.5),
     ("trace", WIDE, "light", None),
     ("trace", WIDE, "dark", 0.5),
     ("trace", NARROW, "light", 0.0),

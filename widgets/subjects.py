@@ -19,6 +19,7 @@ from minijax import (
     jit,
     lax,
     make_jaxpr,
+    nn,
     random,
     vmap,
 )
@@ -359,3 +360,29 @@ BATCH = (
 )
 SERIES = np.ones((16, 7, 4), np.float32)
 SIGNS = np.array([[(-1.0) ** (i * i // 3)] * 4 for i in range(12)], np.float32)
+
+
+def lstm(w, xs, start):
+    """An LSTM over a sequence."""
+
+    def cell(carry, x):
+        h, c = carry
+        gates = x @ w["x"] + h @ w["h"] + w["b"]
+        i, f, g, o = jnp.split(gates, 4)
+        c = nn.sigmoid(f) * c + nn.sigmoid(i) * jnp.tanh(g)
+        h = nn.sigmoid(o) * jnp.tanh(c)
+        return (h, c), h
+
+    _, hs = lax.scan(cell, (start, start), xs)
+    loss = jnp.mean(hs**2)
+    return loss
+
+
+LSTM = (
+    {
+        name: np.ones(shape, np.float32)
+        for name, shape in (("x", (8, 64)), ("h", (16, 64)), ("b", 64))
+    },
+    np.ones((24, 8), np.float32),
+    np.ones(16, np.float32),
+)

@@ -1,13 +1,21 @@
 """The graph of a jaxpr: boxes that open, inputs and outputs by name, and DOT."""
 
+import time
+from functools import partial
+
 import numpy as np
 import pytest
 
 import minijax
 import minijax.numpy as jnp
 import minijax_widgets as see
+from minijax_widgets import graph_layout
 from minijax_widgets.glyph import LEAST_TEXT
-from minijax_widgets.graph_layout import Item, lay_out
+from minijax_widgets.graph_boxes import repeats
+from minijax_widgets.graph_layout import lay_out
+from minijax_widgets.graph_sketch import Sketch
+from minijax_widgets.graph_view import edges_of
+from subjects import LSTM, lstm
 
 X = np.ones(8, np.float32)
 
@@ -52,52 +60,74 @@ def keys(scene):
     return {key for mark in scene.marks for key in mark.keys}
 
 
-def overlapping(a, b):
-    return abs(a.x - b.x) < (a.w + b.w) / 2 and a.y < b.y + b.h and b.y < a.y + a.h
-
-
 def test_dot_and_twin():
     view = see.jaxpr(softmax, X).graph()
     assert "e0 -> e1" in view.dot() and 'label="d = exp"' in view.dot()
     assert "  d = exp -> f = div  d" in view.text()
 
 
-def test_rows_stand_below_what_they_need_and_boxes_apart():
+def graphs():
     rng = np.random.default_rng(0)
     for count in (1, 2, 30):
         sizes = rng.integers(20, 90, (count, 2))
-        items = [Item(float(w), float(h)) for w, h in sizes]
+        lines = [
+            f"n{i} [width={w / 72} height={h / 72}];" for i, (w, h) in enumerate(sizes)
+        ]
         edges = [(int(a), b) for b in range(1, count) for a in {*rng.integers(0, b, 2)}]
-        laid = lay_out(items, edges)
-        for a, b in edges:
-            assert items[a].y + items[a].h < items[b].y
-        for number, one in enumerate(items):
-            assert one.x - one.w / 2 >= -1e-6 and one.x + one.w / 2 <= laid.width
-            assert not any(overlapping(one, other) for other in items[:number])
-        for points, (a, b) in zip(laid.lines, edges, strict=True):
-            assert points[0] == (items[a].x, items[a].y + items[a].h)
-            assert points[-1] == (items[b].x, items[b].y)
+        lines += [f"n{a} -> n{b} [id={i}];" for i, (a, b) in enumerate(edges)]
+        shown = 'node [shape=box fixedsize=true label=""];'
+        yield sizes, edges, "\n".join(["digraph {", shown, *lines, "}"])
 
 
-def test_a_chain_stands_straight():
-    # A step of the chain and its own input, twelve times: no drift to the side.
-    items = [Item(80, 30)]
-    edges = []
-    for _ in range(12):
-        items += [Item(20, 20, late=True), Item(100, 30)]
-        number = len(items) - 1
-        edges += [(number - 1, number), (max(0, number - 2), number)]
-    lay_out(items, edges)
-    chain = [item.x for item in items if not item.late]
-    assert max(chain) - min(chain) < 15
+def test_boxes_stand_apart_and_lines_lead_from_one_to_another():
+    for sizes, edges, text in graphs():
+        (laid,) = lay_out([text])
+        places = [np.array(laid.nodes[f"n{i}"]) for i in range(len(sizes))]
+        for number, one in enumerate(places):
+            assert (one - sizes[number] / 2 >= -1).all()
+            assert (one + sizes[number] / 2 <= (laid.w + 1, laid.h + 1)).all()
+            for other, size in zip(places[:number], sizes, strict=False):
+                apart = abs(one - other) - (sizes[number] + size) / 2
+                assert max(apart) >= -1
+        along = 0 if laid.across else 1
+        for number, (a, b) in enumerate(edges):
+            points = laid.lines[str(number)]
+            assert len(points) % 3 == 2  # curves, then the tip
+            assert places[a][along] < places[b][along]
+            for point, node in ((points[0], a), (points[-1], b)):
+                away = abs(np.array(point) - places[node]) - sizes[node] / 2
+                assert max(away) < 2
+
+
+def test_a_graph_that_takes_long_is_given_up():
+    many = "; ".join(f"a{i} -> a{i * j % 997}" for i in range(997) for j in range(9))
+    start = time.process_time()
+    assert lay_out([f"digraph {{ {many} }}"]) == []
+    assert time.process_time() - start < 1
+
+
+def test_without_the_engine_the_table_serves(monkeypatch, tmp_path):
+    view = see.jaxpr(softmax, X).graph()
+    monkeypatch.setattr(graph_layout, "ENGINE", tmp_path / "none.py")
+    frame = view.frame()
+    table = frame.panes[-1]
+    assert "pip install pygraphviz" in table.title
+    assert ["d = exp", "d", "f = div"] in [row.cells for row in table.rows]
+    assert frame.panes[0].title == "jaxpr"
+    with pytest.raises(TypeError, match="has no SVG"):
+        view.to_svg()
+
+
+ones = partial(np.ones, dtype=np.float32)
 
 
 def test_everything_is_drawn_by_name():
-    scene, layouts = see.jaxpr(softmax, X).graph().scenes()
-    assert layouts == [scene]
+    scene = see.jaxpr(softmax, X).graph().scenes()[0]
     assert keys(scene) >= {f"e{number}" for number in range(5)}
-    assert {"a", "returns f", "d = exp"} <= set(texts(scene))
-    arrows = [mark for mark in scene.marks if mark.tell == "d:f32[8]"]
+    # The names of the source: an argument, what is assigned; the operation in the box.
+    assert {"x", "largest", "e", "returns", "exp", "reduce_max"} <= set(texts(scene))
+    assert "d = exp" in {mark.label for mark in scene.marks}
+    arrows = [mark for mark in scene.marks if mark.tell == "e:f32[8]"]
     assert len(arrows) == 2 and {"e2", "e3"} == set(arrows[0].keys)
     sizes = [
         part.has["font-size"]
@@ -108,42 +138,131 @@ def test_everything_is_drawn_by_name():
     assert min(sizes) >= LEAST_TEXT
 
 
+def test_an_lstm_is_seen_whole():
+    """Weights by their paths, lines as boxes, h and c going round, and on one page."""
+    scene = see.jaxpr(lstm, *LSTM).graph().scenes()[0]
+    told = {mark.label for mark in scene.marks}
+    assert {"h goes round", "c goes round"} <= told
+    found = texts(scene)
+    assert {"w['x']", "w['h']", "w['b']", "xs", "xs[t]", "gates", "i, f, g, o"} <= set(
+        found
+    )
+    assert {"loss", "returns loss"} <= set(found)
+    assert found.count("h") == 3 and found.count("c") == 3  # in, made, out
+    assert any("scan, 24 turns" in text for text in found)
+    boxes = [mark.label for mark in scene.marks if mark.label.endswith(", open")]
+    assert sum(label.startswith("line ") for label in boxes) == 5
+    assert scene.width < 1250 and scene.height < 620
+
+
+def flows(view, opened):
+    """What the sketch says flows: (from, to) of equations, through what it adds."""
+    sketch = Sketch(view.boxes, opened)
+    onward = {}
+    for start, end in [
+        *sketch.edges,
+        *((a, b) for box in loops(sketch.whole) for a, b, _ in box),
+    ]:
+        onward.setdefault(start, []).append(end)
+    found = set()
+    for start in onward:
+        left = list(onward[start]) if start[0] == "e" else []
+        while left:
+            end = left.pop()
+            if end[0] == "e":
+                found.add((int(start[1:]), int(end[1:])))
+            else:
+                left += [one for one in onward.get(end, []) if one not in left]
+    return found
+
+
+def loops(box):
+    inner = [one for one in box.inside if not isinstance(one, str)]
+    return [box.loops, *(one for more in inner for one in loops(more))]
+
+
+def test_what_flows_through_programs_is_what_ran():
+    """From equation to equation, over the border of a loop and into its next turn."""
+    view = see.jaxpr(lstm, *LSTM).graph()
+    record = view.recording
+    every = {name for name in view.boxes.within if name[0] in "ug"}
+    drawn = flows(view, every)
+    (scan,) = (e for e in record.equations if e.primitive == "scan")
+    inner, outer = record.programs[1], record.programs[0]
+    ends = [record.variables[v].definition for v in inner.outputs]
+    for a, b, _ in edges_of(record):
+        if scan not in (a, b):
+            assert (a.id, b.id) in drawn
+    square = next(e for e in record.equations if e.primitive == "integer_pow")
+    assert (ends[2], square.id) in drawn and outer.equations[0] == scan.id
+    for place, variable in enumerate(inner.inputs[3:5]):
+        for reader in record.variables[variable].uses:
+            assert (ends[place], reader) in drawn
+
+
 def test_programs_are_boxes_of_their_own_that_open_and_close():
     view = see.jaxpr(loop, X).graph()
-    assert view.small
-    whole, layouts = view.scenes()
-    # Condition and body stand apart, each with its inputs and what it returns.
+    whole, *layouts = view.scenes()
+    # Condition and body stand apart, each with what it takes.
     assert {"cond_jaxpr", "body_jaxpr"} <= set(texts(whole))
     record = view.recording
     sine = next(e for e in record.equations if e.primitive == "sin")
     assert f"e{sine.id}" in keys(whole)
-    closing = next(m for m in whole.marks if m.label.endswith("= while, open"))
-    closed = layouts[closing.opens]
+    closing = next(m for m in whole.marks if m.label.endswith(": while, open"))
+    closed = layouts[closing.opens - 1]
     assert f"e{sine.id}" not in keys(closed)
     again = next(m for m in closed.marks if "= while" in m.label)
-    assert layouts[again.opens] is whole
-    assert again.keys[0] == closing.keys[0]
+    assert again.opens == 0 and again.keys[0] == closing.keys[0]
 
 
-def test_a_python_loop_is_grouped_by_its_turns():
+def test_a_python_loop_is_its_first_turn_and_its_repeats():
     view = see.jaxpr(network, np.ones((4, 4), np.float32)).graph()
     equations = len(view.recording.equations)
-    assert [len(list(group.equations())) for group in view.groups] == (
-        [equations // 12] * 12
-    )
-    scene, layouts = view.scenes()
-    assert len(layouts) == 13
-    # The box of the telling equation is open at first, and closes.
-    (box,) = [mark for mark in scene.marks if mark.label.endswith(", open")]
-    assert layouts[box.opens] is layouts[0]
-    assert not [mark for mark in layouts[0].marks if mark.label.endswith(", open")]
+    (more,) = (group for group in view.boxes.groups if group.repeats)
+    assert more.title == "the same 11 times more"
+    assert [part.title for part in more.parts][::10] == [
+        "turn 2 of 12",
+        "turn 12 of 12",
+    ]
+    assert more.count == equations * 11 // 12
+    scene, *layouts = view.scenes()
+    (box,) = (mark for mark in scene.marks if mark.label == "the same 11 times more")
+    opened = layouts[box.opens - 1]
+    assert sum(mark.label.startswith("turn ") for mark in opened.marks) == 11
+    (box,) = (m for m in opened.marks if m.label == "the same 11 times more, open")
+    assert box.opens == 0
+
+
+def test_repeats():
+    def found(text):
+        return list(repeats([ord(letter) for letter in text]))
+
+    assert found("") == found("abcdefgh") == []
+    assert found("x" + "abcd" * 5 + "y") == [(1, 4, 5)]
+    assert found("ab" * 3) == []  # too little is saved
+    assert found("aab" * 8 + "cd" * 9) == [(0, 3, 8), (24, 2, 9)]
+
+
+def test_a_gradient_of_many_layers_stays_small():
+    def net(params, x):
+        for w, b in params:
+            x = jnp.tanh(x @ w + b)
+        return jnp.sum(x)
+
+    layers = [(ones((4, 4)), ones(4)) for _ in range(60)]
+    view = see.jaxpr(minijax.grad(net), layers, ones((2, 4))).graph()
+    scene = view.scenes()[0]
+    assert len(scene.marks) < 200 and scene.width < 2500
+    assert "59 inputs" in texts(scene)
+    assert any("outputs" in text for text in texts(scene))
+    assert "the same 59 times more" in {mark.label for mark in scene.marks}
 
 
 def test_a_long_program_stays_small():
     view = see.jaxpr(long, X).graph()
-    scene, layouts = view.scenes()
-    assert all(len(one.marks) < 400 for one in layouts)
-    assert "e1999" in keys(scene)
+    scenes = view.scenes()
+    assert all(len(one.marks) < 400 for one in scenes)
+    assert {"e0", "closed g0"} <= keys(scenes[0])
     around = see.jaxpr(long, X).graph(around=100)
     assert "e100" in keys(around.scenes()[0])
 
@@ -157,7 +276,7 @@ def test_a_step_in_a_closed_box_lights_the_box():
 
 def test_svg():
     svg = see.jaxpr(softmax, X).graph().to_svg()
-    assert svg.startswith("<svg") and "d = exp" in svg
+    assert svg.startswith("<svg") and "largest" in svg
     with pytest.raises(TypeError, match="has no SVG"):
         see.tree(X).to_svg()
     assert "<svg" in see.jaxpr(lambda x: x, X).graph().to_svg()
@@ -179,7 +298,7 @@ def test_boxes_open_and_close_on_the_page(show):
     shown = "svg.mj-scene:not([hidden])"
     sine = page.locator(f"{shown} g[role=button][aria-label$='= sin']")
     assert sine.count() == 1
-    box = page.locator(f"{shown} g[aria-label$='= while, open']")
+    box = page.locator(f"{shown} g[aria-label$=': while, open']")
     box.focus()
     page.keyboard.press("Enter")
     assert sine.count() == 0

@@ -93,10 +93,11 @@ class JaxprView(View):
         return "\n".join([record.headline, *shortened(rows, full)])
 
     def graph(self, around: int | None = None) -> Any:
-        """Returns the equations as a graph; of a long program, those near one.
+        """Returns the equations as a graph, in boxes that open and close.
 
-        `around` is the number of an equation (the telling one by default): above 120
-        equations only those within two steps of it are drawn.
+        `around` is the number of an equation whose boxes are open at first (the telling
+        one by default). Graphviz lays it out, which comes with `pip install
+        pygraphviz`; without it a table says what flows.
         """
         from minijax_widgets.graph_view import GraphView
 

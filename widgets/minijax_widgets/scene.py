@@ -368,14 +368,15 @@ class Scene:
         """Places an arrow, with its text above the middle.
 
         `via` are corners on its way; `curve` is "h" or "v" for an arrow that leaves and
-        arrives across or down; without a `head` it is a line.
+        arrives across or down, "bezier" where `via` are the points of Bezier curves;
+        without a `head` it is a line.
         """
         ink = role or "line"
         points = [start, *via, end]
         before = points[-2]
         middle = points[len(points) // 2 - 1], points[len(points) // 2]
         bends = [bend_between(a, b, curve) for a, b in itertools.pairwise(points)]
-        if curve:
+        if curve in ("h", "v"):
             before = bends[-1][1]
         length = math.dist(before, end) or 1.0
         dx, dy = (end[0] - before[0]) / length, (end[1] - before[1]) / length
@@ -384,7 +385,9 @@ class Scene:
         last = (end[0] - dx * tip / 2, end[1] - dy * tip / 2) if head else end
         ends = [*points[1:-1], last]
         d = line([start, *ends])
-        if curve:
+        if curve == "bezier":
+            d = line([start]) + "C" + line(ends)[1:].replace("L", " ")
+        elif curve:
             d = line([start]) + "".join(
                 "C" + line([*bend, to])[1:].replace("L", " ")
                 for bend, to in zip(bends, ends, strict=True)

@@ -88,6 +88,8 @@ class Equation:
     story: str = ""
     rules: list[str] = field(default_factory=list)
     part: str = ""
+    # The results with None for those that nothing reads, as the program's outputs go.
+    places: list[int | None] = field(default_factory=list)
 
 
 @dataclass
@@ -273,8 +275,11 @@ class Recorder:
         for name, program in programs:
             self.visit(program, number, name)
         for variable in eqn.outvars:
-            if not isinstance(variable, DropVar):
-                equation.results.append(self.add_variable(variable, "value", number))
+            dropped = isinstance(variable, DropVar)
+            place = None if dropped else self.add_variable(variable, "value", number)
+            equation.places.append(place)
+            if place is not None:
+                equation.results.append(place)
         return number
 
     def find_kept(self) -> None:

@@ -140,7 +140,7 @@ def targets_of(sources: list[Source], span: Span | None) -> str | list[str]:
             span.line - source.first_line + 1,
             span.end_line - source.first_line + 1,
         )
-        if place != here or not isinstance(value, ast.Call):
+        if place != here:
             continue
         # Columns are counted in the text without its indentation.
         width = (value.end_col_offset or 0) - value.col_offset
