@@ -19,7 +19,6 @@ from minijax import (
     jit,
     lax,
     make_jaxpr,
-    nn,
     random,
     vmap,
 )
@@ -369,8 +368,8 @@ def lstm(w, xs, start):
         h, c = carry
         gates = x @ w["x"] + h @ w["h"] + w["b"]
         i, f, g, o = jnp.split(gates, 4)
-        c = nn.sigmoid(f) * c + nn.sigmoid(i) * jnp.tanh(g)
-        h = nn.sigmoid(o) * jnp.tanh(c)
+        c = lax.logistic(f) * c + lax.logistic(i) * jnp.tanh(g)
+        h = lax.logistic(o) * jnp.tanh(c)
         return (h, c), h
 
     _, hs = lax.scan(cell, (start, start), xs)

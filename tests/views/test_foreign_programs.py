@@ -172,7 +172,7 @@ def test_source_lines_are_those_that_jax_recorded():
         (lambda: see.grad(jax.jit(network), M, X), r"make_jaxpr\(network\)"),
         (lambda: see.vmap(jax.jit(network), M, X), r"make_jaxpr\(network\)"),
         (lambda: see.memory(jax.jit(network), M, X), r"make_jaxpr\(network\)"),
-        (lambda: see.grad(network, M, X), "calls functions of JAX"),
+        (lambda: see.grad(network, M, X), r"make_jaxpr\(network\)\(w, x\), w, x"),
     ],
 )
 def test_what_cannot_be_run_is_refused_by_name(run, message):
@@ -188,3 +188,51 @@ def test_jaxprs_of_a_later_jax_are_refused():
     for view in (see.grad, see.vmap):
         with pytest.raises(TypeError, match="of a later JAX"):
             view(jax.make_jaxpr(jnp.sin)(X), X)
+
+
+TREE = {"w": M, "b": X}
+
+
+def loss(p, x):
+    return jnp.sum(jnp.tanh(x @ p["w"] + p["b"]) ** 2)
+
+
+def test_trees_of_jax_arrays_are_arguments_of_a_jaxpr():
+    """`argnums` counts the trees then, and nothing is flattened by hand."""
+    tree = jax.tree.map(jnp.asarray, TREE)
+    program = jax.make_jaxpr(loss)(tree, X)
+    whole = see.grad(program, tree, jnp.asarray(X))
+    flat = see.grad(program, X, M, X, argnums=(0, 1))
+    assert whole.text(full=True) == flat.text(full=True)
+    second = see.grad(program, tree, X, argnums=1)
+    assert second.text() == see.grad(program, X, M, X, argnums=2).text()
+    with pytest.raises(TypeError, match="got 2 arguments for a jaxpr of JAX with 3"):
+        see.grad(program, {"w": M}, X)
+
+
+@pytest.mark.parametrize("jitted", [False, True])
+def test_functions_of_jax_are_traced_by_jax_where_that_is_enough(jitted):
+    function = jax.jit(loss) if jitted else loss
+    assert see.jaxpr(function, TREE, X).recording.text == str(
+        jax.make_jaxpr(function)(TREE, X)
+    )
+    labels = [v.label for v in see.jaxpr(loss, TREE, X).recording.variables[:3]]
+    assert labels == ["p['b']", "p['w']", "x"]
+    assert "fusion of loss" in see.fusion(function, TREE, X).text()
+    assert "stages of loss" in see.stages(function, TREE, X).text()
+
+
+@pytest.mark.parametrize("view", ["grad", "vmap", "memory", "trace", "keys"])
+def test_functions_of_jax_are_refused_with_the_line_to_write(view):
+    """Plain, jitted, or known by their arguments: and the line that is told works."""
+    args = jax.tree.map(jnp.asarray, (TREE, X))
+    for function in (loss, jax.jit(loss), lambda p, x: x):
+        with pytest.raises(TypeError) as told:
+            getattr(see, view)(function, *args)
+        name = function.__name__.replace("<lambda>", "f")
+        line = f"see.jaxpr({name}, p, x)."
+        if view in ("grad", "vmap", "memory"):
+            line = f"see.{view}(jax.make_jaxpr({name})(p, x), p, x)."
+        assert str(told.value).endswith(line)
+    if view in ("grad", "memory"):
+        assert getattr(see, view)(jax.make_jaxpr(loss)(*args), *args).text()

@@ -132,7 +132,7 @@ MAP = """() => {
 
 def test_a_large_picture_has_a_map(show):
     """It shows the part that is seen, follows it, and a click on it goes there."""
-    page = show(states.STATES["graph, loop"](), reduced=True)
+    page = show(states.STATES["fusion, huge"](), reduced=True)
     for step in ("End", "Home"):
         page.locator(".mj-live").focus()
         page.keyboard.press(step)

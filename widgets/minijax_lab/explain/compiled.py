@@ -7,6 +7,7 @@ its own have no equation; they are listed apart.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,6 +15,7 @@ from minijax.backend import executables
 from minijax.compile import cross_compiling
 from minijax.core import compiler, lowering, runtime
 from minijax_lab.explain import foreign_compiled
+from minijax_lab.explain.foreign_programs import is_of_jaxs
 from minijax_lab.explain.fusion_groups import grouped
 from minijax_lab.explain.hlo_text import Instruction, Module, parse
 from minijax_lab.explain.jaxpr import JaxprRecording
@@ -157,6 +159,12 @@ def record_compiled(
     Raises ValueError for an unknown target, ModuleNotFoundError for one whose compiler
     is not installed.
     """
+    if (
+        callable(function)
+        and not foreign_compiled.is_stage(function)
+        and is_of_jaxs(function, (args, kwargs))
+    ):
+        function = sys.modules["jax"].jit(function)  # as it is, if it is jitted
     if foreign_compiled.is_jitted(function):
         function = function.lower(*args, **kwargs)
     if foreign_compiled.is_stage(function):

@@ -120,7 +120,8 @@ class _Reader:
             eqns.append(own)
         outvars = [read(atom) for atom in jaxpr.outvars]
         name = getattr(jaxpr.debug_info, "func_name", None) or "function"
-        debug_info = DebugInfo("jit", name)
+        names = tuple(map(str, getattr(jaxpr.debug_info, "arg_names", None) or ()))
+        debug_info = DebugInfo("jit", name, arg_names=names)
         result = Jaxpr(constvars, invars, outvars, eqns, frozenset(), debug_info)
         self.programs[id(jaxpr)] = result
         return result

@@ -11,6 +11,8 @@ Nothing of JAX is imported; what a jaxpr holds is read by its attributes and cal
 
 from __future__ import annotations
 
+import inspect
+import sys
 import types
 from collections.abc import Callable, Sequence
 from typing import Any, NoReturn
@@ -55,7 +57,7 @@ OWN_RULES = (
 )
 FLAT = (
     "A jaxpr's inputs are its arrays, one by one: the containers that they came in are "
-    "known by their names only."
+    "known by their names, and by the arguments if you pass them."
 )
 
 
@@ -94,7 +96,8 @@ class ForeignProgram:
 
     first_only = False
 
-    def __call__(self, *inputs: Any) -> Any:
+    def __call__(self, *args: Any) -> Any:
+        inputs = minijax.tree_util.tree_leaves(args)
         count = len(self.input_names)
         if len(inputs) != count:
             raise TypeError(
@@ -126,24 +129,68 @@ class ForeignProgram:
 def taken(function: Any, args: tuple, who: str) -> tuple[Any, tuple]:
     """What a view runs for `function`: a jaxpr of JAX as a `ForeignProgram`.
 
-    Arrays of JAX among its arguments become NumPy's. A function of JAX is refused,
-    with what to pass instead.
+    Arrays of JAX among its arguments become NumPy's, trees stay trees, but for those of
+    classes that minijax does not know: they become their leaves. A function of JAX is
+    refused, with what to pass instead.
     """
-    if foreign.is_jaxpr(function):
-        own = [np.asarray(a) if is_jax(a) and hasattr(a, "dtype") else a for a in args]
-        return ForeignProgram(function, who), tuple(own)
-    refuse_function(function, who)
-    return function, args
+    if not foreign.is_jaxpr(function):
+        refuse_function(function, who, args)
+        return function, args
+    library = sys.modules["jax"].tree_util
+
+    def own(leaf: Any) -> Any:
+        return np.asarray(leaf) if is_jax(leaf) and hasattr(leaf, "dtype") else leaf
+
+    given = library.tree_map(own, args)
+    leaves = library.tree_leaves(given)
+    same = len(minijax.tree_util.tree_leaves(given)) == len(leaves)
+    return ForeignProgram(function, who), given if same else tuple(leaves)
 
 
-def refuse_function(function: Any, who: str) -> None:
-    """TypeError for a function of JAX, such as `jax.jit` makes, with the way out."""
-    if is_jax(function) and callable(function):
-        name = getattr(function, "__name__", "f")
+def refuse_function(
+    function: Any, who: str, args: Any = (), way: str = "jaxpr"
+) -> None:
+    """TypeError for a function of JAX, such as `jax.jit` makes, or for one that is
+    called with arrays of JAX, with the way out.
+
+    The `way` is "jaxpr" where the view takes what JAX traced, "minijax" where it must
+    watch minijax trace.
+    """
+    if not callable(function) or not is_of_jaxs(function, args):
+        return
+    name = getattr(function, "__name__", "f")
+    name = "f" if name == "<lambda>" else name
+    try:
+        given = ", ".join(list(inspect.signature(function).parameters)[: len(args)])
+    except (TypeError, ValueError):
+        given = ""
+    given = given or "x"
+    if way == "jaxpr":
         raise TypeError(
             f"{who} takes a function of JAX as its jaxpr, which JAX must trace: "
-            f"{who}(jax.make_jaxpr({name})(x), x)."
+            f"{who}(jax.make_jaxpr({name})({given}), {given})."
         )
+    raise TypeError(
+        f"{who} watches minijax while it traces, and {name} is JAX's, or gets arrays "
+        "of JAX. Write it with minijax.numpy and pass NumPy arrays, or see what JAX "
+        f"traced: see.jaxpr({name}, {given})."
+    )
+
+
+def is_of_jaxs(function: Any, args: Any) -> bool:
+    """Whether a function is one for JAX to trace: by its class, by what it calls, or by
+    the arrays that it is called with."""
+    if "jax" not in sys.modules:
+        return False
+    leaves = sys.modules["jax"].tree_util.tree_leaves(args)
+    return is_jax(function) or uses_jax(function) or any(map(is_jax, leaves))
+
+
+def traced_by_jax(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """The jaxpr of a function that is JAX's (see `is_of_jaxs`), None for others."""
+    if not callable(function) or not is_of_jaxs(function, (args, kwargs)):
+        return None
+    return sys.modules["jax"].make_jaxpr(function)(*args, **kwargs)
 
 
 def is_jax(value: Any) -> bool:

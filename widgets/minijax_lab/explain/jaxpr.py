@@ -30,6 +30,7 @@ from minijax_lab.explain.calls import (
     program_of,
     statics_in_words,
 )
+from minijax_lab.explain.foreign_programs import traced_by_jax
 from minijax_lab.explain.recording import (
     Recording,
     Sources,
@@ -151,7 +152,12 @@ class JaxprRecording(Recording):
 def record_call(
     function: Callable[..., Any], args: tuple, kwargs: dict[str, Any]
 ) -> JaxprRecording:
-    """Records the jaxpr of a function for the arguments of a call, with causes."""
+    """Records the jaxpr of a function for the arguments of a call, with causes.
+
+    A function that calls JAX's, or arrays of JAX, are for JAX to trace.
+    """
+    if (closed := traced_by_jax(function, args, kwargs)) is not None:
+        return record_jaxpr(closed)
     statics = statics_in_words(function, args, kwargs)
     with causes.recording():
         jaxpr = program_of(function, args, kwargs).jaxpr

@@ -23,6 +23,7 @@ from minijax.core.state import state
 from minijax.support.event_watching import subscribe
 from minijax.support.settings import override
 from minijax_lab.explain.calls import program_of, statics_in_words
+from minijax_lab.explain.foreign_programs import refuse_function
 from minijax_lab.explain.key_following import Follower
 from minijax_lab.explain.key_values import KeysRecording, Shared, Use, Value, Within
 from minijax_lab.explain.recording import span_text
@@ -40,6 +41,7 @@ def record_keys(
             "see.keys takes a function and its arguments, such as "
             f"see.keys(f, random.key(0)), and got {type(function).__name__} first."
         )
+    refuse_function(function, "see.keys", (*args, *kwargs.values()), "minijax")
     shared = Shared()
     # A program that was traced before would tell nothing of the `vmap` that it was
     # traced in, so nothing of what other settings traced is taken.

@@ -27,7 +27,7 @@ from minijax_lab.explain import foreign
 from minijax_lab.explain.calls import statics_in_words, without_statics
 from minijax_lab.explain.equation_marks import MARK
 from minijax_lab.explain.foreign_compiled import is_jitted, is_stage
-from minijax_lab.explain.foreign_programs import ForeignProgram
+from minijax_lab.explain.foreign_programs import ForeignProgram, traced_by_jax
 from minijax_lab.explain.jaxpr import JaxprRecording, Recorder
 
 STAGES = (stages.Traced, stages.Lowered, stages.Compiled, stages.CompiledForTarget)
@@ -115,7 +115,7 @@ def foreign_jaxpr(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     if is_jitted(function):
         return function.trace(*args, **kwargs).jaxpr
     if not foreign.is_of_jax(function):
-        return None
+        return traced_by_jax(function, args, kwargs)
     if kind == "Traced":
         return function.jaxpr
     if is_stage(function):

@@ -161,7 +161,7 @@ def record_memory(
     traces = []
     platform = "cpu"
     for each in functions:
-        refuse_function(each, "see.memory")
+        refuse_function(each, "see.memory", (*args, *kwargs.values()))
         trace = traced(each, args, kwargs)
         if compiled and not foreign.is_jaxpr(each) and not isinstance(each, PROGRAMS):
             trace.buffers = buffers_of(each, args, kwargs, target)

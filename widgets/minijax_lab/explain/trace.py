@@ -33,6 +33,7 @@ from minijax.core.trees import tree_leaves
 from minijax.support import event_watching
 from minijax_lab.explain import leaks, lines
 from minijax_lab.explain.calls import inputs_in_words, statics_in_words, without_statics
+from minijax_lab.explain.foreign_programs import refuse_function
 from minijax_lab.explain.jaxpr import JaxprRecording, Recorder, leave_open, unfinished
 from minijax_lab.explain.lines import PAUSES
 from minijax_lab.explain.recording import (
@@ -120,6 +121,7 @@ def record_trace(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
             f"see.trace takes a function and its arguments, and got "
             f"{type(function).__name__} first."
         )
+    refuse_function(function, "see.trace", (*args, *kwargs.values()), "minijax")
     watch = _Watch(function)
     return watch.run(args, kwargs)
 
