@@ -1,16 +1,16 @@
 """Calling native functions from compiled programs. In JAX: `jax.ffi`."""
 
+# isort: skip_file
+# ruff: noqa: F401
+# fmt: off
 from minijax.backend import foreign_targets as _targets
-from minijax.backend.foreign_targets import include_dir as include_dir
-from minijax.backend.foreign_targets import pycapsule as pycapsule
-from minijax.backend.foreign_targets import register_ffi_target as register_ffi_target
-from minijax.backend.foreign_targets import register_ffi_type as register_ffi_type
-from minijax.backend.foreign_targets import register_ffi_type_id as register_ffi_type_id
-from minijax.programs.callbacks.foreign_calls import (
-    build_ffi_lowering_function as build_ffi_lowering_function,
+from minijax.backend.foreign_targets import (
+    include_dir, pycapsule, register_ffi_target, register_ffi_type,
+    register_ffi_type_id,
 )
-from minijax.programs.callbacks.foreign_calls import ffi_call as ffi_call
-from minijax.programs.callbacks.foreign_calls import ffi_lowering as ffi_lowering
+from minijax.programs.callbacks.foreign_calls import (
+    build_ffi_lowering_function, ffi_call, ffi_lowering,
+)
 
 register_ffi_target_as_batch_partitionable = (
     _targets.register_ffi_target_as_batch_partitionable

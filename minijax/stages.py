@@ -1,8 +1,8 @@
 """A jitted function step by step: traced, lowered, compiled. In JAX: `jax.stages`."""
 
-from minijax.compile.stages import ArgInfo as ArgInfo
-from minijax.compile.stages import Compiled as Compiled
-from minijax.compile.stages import CompilerOptions as CompilerOptions
-from minijax.compile.stages import Lowered as Lowered
-from minijax.compile.stages import Traced as Traced
-from minijax.compile.stages import Wrapped as Wrapped
+# isort: skip_file
+# ruff: noqa: F401
+# fmt: off
+from minijax.compile.stages import (
+    ArgInfo, Compiled, CompilerOptions, Lowered, Traced, Wrapped,
+)

@@ -19,12 +19,8 @@ from minijax import numpy as jnp
 from minijax.compile.jit_api import jit
 from minijax.core.array import Array
 from minijax.custom_derivatives import custom_jvp
+from minijax.numpy import promotion
 from minijax.numpy.index.indicators import one_hot as one_hot
-from minijax.numpy.promotion import (
-    check_arraylike,
-    ensure_arraylike,
-    promote_args_inexact,
-)
 from minijax.numpy.reduce.softmax_family import Axis
 from minijax.numpy.reduce.softmax_family import softmax as softmax
 from minijax.scipy.special import logsumexp
@@ -36,7 +32,7 @@ from minijax.typing import ArrayLike
 @jit
 def identity(x: ArrayLike) -> Array:
     """Returns `x` unchanged, as an array: the activation of a layer that has none."""
-    return ensure_arraylike("identity", x)
+    return promotion.ensure_arraylike("identity", x)
 
 
 @custom_jvp
@@ -82,14 +78,14 @@ def leaky_relu(x: ArrayLike, negative_slope: ArrayLike = 0.01) -> Array:
         x: real numbers of any shape.
         negative_slope: a number, or an array that broadcasts against `x`.
     """
-    x = ensure_arraylike("leaky_relu", x)
+    x = promotion.ensure_arraylike("leaky_relu", x)
     return jnp.where(x >= 0, x, negative_slope * x)
 
 
 @jit
 def hard_tanh(x: ArrayLike) -> Array:
     """`x` clipped to [-1, 1]: a tanh of three straight pieces."""
-    x = ensure_arraylike("hard_tanh", x)
+    x = promotion.ensure_arraylike("hard_tanh", x)
     return jnp.where(x > 1, 1, jnp.where(x < -1, -1, x))
 
 
@@ -105,7 +101,7 @@ def hard_silu(x: ArrayLike) -> Array:
 
     From "Searching for MobileNetV3" (Howard et al., 2019).
     """
-    x = ensure_arraylike("hard_silu", x)
+    x = promotion.ensure_arraylike("hard_silu", x)
     return x * hard_sigmoid(x)
 
 
@@ -136,7 +132,7 @@ def softplus(x: ArrayLike) -> Array:
 @jit
 def log_sigmoid(x: ArrayLike) -> Array:
     """`log(sigmoid(x))`, computed as `-softplus(-x)`: never the log of 0."""
-    x = ensure_arraylike("log_sigmoid", x)
+    x = promotion.ensure_arraylike("log_sigmoid", x)
     return -softplus(-x)
 
 
@@ -147,7 +143,7 @@ def silu(x: ArrayLike) -> Array:
     From "Gaussian Error Linear Units" (Hendrycks and Gimpel, 2016) and "Searching for
     Activation Functions" (Ramachandran et al., 2017).
     """
-    x = ensure_arraylike("silu", x)
+    x = promotion.ensure_arraylike("silu", x)
     return x * sigmoid(x)
 
 
@@ -157,14 +153,14 @@ swish = silu
 @jit
 def mish(x: ArrayLike) -> Array:
     """`x * tanh(softplus(x))`, from "Mish" (Misra, 2019)."""
-    x = ensure_arraylike("mish", x)
+    x = promotion.ensure_arraylike("mish", x)
     return x * jnp.tanh(softplus(x))
 
 
 @jit
 def soft_sign(x: ArrayLike) -> Array:
     """`x / (|x| + 1)`: like tanh, with tails that fall off as 1/x."""
-    x = ensure_arraylike("soft_sign", x)
+    x = promotion.ensure_arraylike("soft_sign", x)
     return x / (jnp.abs(x) + 1)
 
 
@@ -177,14 +173,14 @@ def squareplus(x: ArrayLike, b: ArrayLike = 4) -> Array:
         b: not negative; how round the corner at 0 is. 0 gives `relu`; 4 gives the
             curvature of `softplus`.
     """
-    x, b = ensure_arraylike("squareplus", x, b)
+    x, b = promotion.ensure_arraylike("squareplus", x, b)
     return (x + jnp.sqrt(jnp.square(x) + b)) / 2
 
 
 @jit
 def sparse_plus(x: ArrayLike) -> Array:
     """0 up to -1, `x` from 1 on, and the parabola `(x + 1)**2 / 4` between."""
-    x = ensure_arraylike("sparse_plus", x)
+    x = promotion.ensure_arraylike("sparse_plus", x)
     return jnp.where(x <= -1.0, 0.0, jnp.where(x >= 1.0, x, (x + 1.0) ** 2 / 4))
 
 
@@ -195,7 +191,7 @@ def elu(x: ArrayLike, alpha: ArrayLike = 1.0) -> Array:
     The exponential sees 0 in place of positive numbers: otherwise it would overflow in
     the branch that is not used, and turn the gradient into NaN.
     """
-    x = ensure_arraylike("elu", x)
+    x = promotion.ensure_arraylike("elu", x)
     return jnp.where(x > 0, x, alpha * jnp.expm1(jnp.where(x > 0, 0.0, x)))
 
 
@@ -227,7 +223,7 @@ def gelu(x: ArrayLike, approximate: bool = True) -> Array:
         approximate: take the tanh formula of Hendrycks and Gimpel (2016) instead of the
             error function; off by less than 5e-4.
     """
-    [x] = promote_args_inexact("gelu", x)
+    [x] = promotion.promote_args_inexact("gelu", x)
     if approximate:
         sqrt_2_over_pi = np.sqrt(2 / np.pi).astype(x.dtype)
         inner = sqrt_2_over_pi * (x + 0.044715 * (x**3))
@@ -249,7 +245,7 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
     Raises:
         AssertionError: the size of `axis` is odd.
     """
-    x = ensure_arraylike("glu", x)
+    x = promotion.ensure_arraylike("glu", x)
     size = x.shape[axis]
     # An AssertionError, since that is what callers of JAX catch.
     assert size % 2 == 0, (
@@ -267,7 +263,7 @@ def log1mexp(x: ArrayLike) -> Array:
     Below log 2 the difference is taken by `expm1`, above it the logarithm by `log1p`
     ("Accurately computing log(1 - exp(-|a|))", Maechler, 2012).
     """
-    x = ensure_arraylike("log1mexp", x)
+    x = promotion.ensure_arraylike("log1mexp", x)
     switch = jnp.log(2.0)
     return jnp.where(x < switch, jnp.log(-jnp.expm1(-x)), jnp.log1p(-jnp.exp(-x)))
 
@@ -291,7 +287,7 @@ def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -
         where: a mask that broadcasts against `x`; what it leaves out is minus infinity
             in the result.
     """
-    x = ensure_arraylike("log_softmax", x)
+    x = promotion.ensure_arraylike("log_softmax", x)
     peak = jnp.max(x, axis, where=where, initial=-np.inf, keepdims=True)
     kept = x if where is None else jnp.where(where, x, -np.inf)
     shifted = kept - lax.stop_gradient(peak)
@@ -355,9 +351,9 @@ def standardize(
     Raises:
         ValueError: `algorithm` is neither of the two.
     """
-    check_arraylike("standardize", x)
+    promotion.check_arraylike("standardize", x)
     given = [value for value in (mean, variance, where) if value is not None]
-    check_arraylike("standardize", *given)
+    promotion.check_arraylike("standardize", *given)
     if mean is None:
         mean = jnp.mean(x, axis, keepdims=True, where=where)
     if variance is None:

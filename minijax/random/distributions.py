@@ -23,15 +23,7 @@ from minijax.core.state import state
 from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact
 from minijax.numpy.shapes.creation import placed
 from minijax.primitives.random.random_bits import random_bits
-from minijax.random.arguments import (
-    Shape,
-    StaticShape,
-    canonical_shape,
-    float_dtype,
-    sampler_dtype,
-    scalar_like,
-    shape_as_given,
-)
+from minijax.random import arguments
 from minijax.random.frames import sampler
 from minijax.random.keys import check_key
 from minijax.random.samplers import _uniform, uniform
@@ -58,7 +50,7 @@ def exponential(key, shape, dtype) -> Array:
 
 def gumbel(
     key: ArrayLike,
-    shape: Shape = (),
+    shape: arguments.Shape = (),
     dtype: DTypeLike | None = None,
     mode: str | None = None,
     *,
@@ -79,8 +71,8 @@ def gumbel(
         ValueError: `dtype` is not a float dtype, or `mode` none of the three.
     """
     key, _ = check_key("gumbel", key)
-    dtype = float_dtype("gumbel", dtype)
-    shape = canonical_shape(shape)
+    dtype = arguments.float_dtype("gumbel", dtype)
+    shape = arguments.canonical_shape(shape)
     if mode is None:
         mode = "high" if state.high_dynamic_range_gumbel else "low"
     if mode not in ("highest", "high", "low"):
@@ -92,7 +84,9 @@ def gumbel(
 
 
 @partial(jit, static_argnums=(1, 2, 3))
-def _gumbel(key: Array, shape: StaticShape, dtype: np.dtype, mode: str) -> Array:
+def _gumbel(
+    key: Array, shape: arguments.StaticShape, dtype: np.dtype, mode: str
+) -> Array:
     if mode == "highest" and dtype == np.float32:
         return _gumbel_of_64_bits(key, shape)
     info = dtypes.finfo(dtype)
@@ -105,7 +99,7 @@ def _gumbel(key: Array, shape: StaticShape, dtype: np.dtype, mode: str) -> Array
     return -jnp.log(-jnp.log1p(-x))
 
 
-def _gumbel_of_64_bits(key: Array, shape: StaticShape) -> Array:
+def _gumbel_of_64_bits(key: Array, shape: arguments.StaticShape) -> Array:
     """Draws Gumbel noise from a 64-bit fraction x, or from 1 - x if that is less."""
     dtype = np.dtype(np.float32)
     bits = random_bits(key, bit_width=32, shape=(2, *shape))
@@ -198,11 +192,11 @@ def cauchy(key, shape, dtype) -> Array:
     """
     smallest = dtypes.finfo(dtype).eps
     u = uniform(key, shape, dtype, minval=smallest, maxval=1.0)
-    centred = lax.sub(u, scalar_like(u, 0.5))
-    return lax.tan(lax.mul(scalar_like(u, np.pi), centred))
+    centred = lax.sub(u, arguments.scalar_like(u, 0.5))
+    return lax.tan(lax.mul(arguments.scalar_like(u, np.pi), centred))
 
 
-@sampler(shape_of=shape_as_given, check_casts=False, takes_sharding=False)
+@sampler(shape_of=arguments.shape_as_given, check_casts=False, takes_sharding=False)
 def weibull_min(key, scale, concentration, shape, dtype) -> Array:
     """Draws from the Weibull distribution: `scale * (-log(1 - u))**(1/concentration)`.
 
@@ -255,11 +249,13 @@ def rayleigh(key, scale, shape, dtype) -> Array:
     u = uniform(key, shape, dtype)
     scale = jnp.broadcast_to(scale.astype(dtype), shape)
     logarithm = lax.log(u)
-    return lax.mul(scale, lax.sqrt(lax.mul(logarithm, scalar_like(scale, -2))))
+    return lax.mul(
+        scale, lax.sqrt(lax.mul(logarithm, arguments.scalar_like(scale, -2)))
+    )
 
 
 def _integer_dtype(name: str, dtype: DTypeLike | None) -> np.dtype:
-    checked = sampler_dtype(int, dtype)
+    checked = arguments.sampler_dtype(int, dtype)
     if not dtypes.issubdtype(checked, np.integer):
         raise ValueError(
             f"dtype argument to `{name}` must be an int dtype, got {checked}"

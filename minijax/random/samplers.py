@@ -19,18 +19,7 @@ from minijax.numpy.promotion import check_arraylike
 from minijax.numpy.shapes.creation import placed
 from minijax.primitives.random.random_bits import UINT_DTYPES
 from minijax.primitives.random.random_bits import random_bits as _random_bits
-from minijax.random.arguments import (
-    Shape,
-    StaticShape,
-    broadcast_shape,
-    canonical_shape,
-    check_shape,
-    float_dtype,
-    inexact_dtype,
-    optional_shape,
-    sampler_dtype,
-    scalar_like,
-)
+from minijax.random import arguments
 from minijax.random.frames import sampler
 from minijax.random.keys import check_key, split_typed
 from minijax.support import element_types
@@ -68,7 +57,7 @@ def bits(key, shape, dtype) -> Array:
 
 def uniform(
     key: ArrayLike,
-    shape: Shape = (),
+    shape: arguments.Shape = (),
     dtype: DTypeLike | None = None,
     minval: ArrayLike = 0.0,
     maxval: ArrayLike = 1.0,
@@ -92,14 +81,16 @@ def uniform(
         ValueError: `dtype` is not a float dtype.
     """
     key, _ = check_key("uniform", key)
-    dtype = float_dtype("uniform", dtype)
-    shape = canonical_shape(shape)
+    dtype = arguments.float_dtype("uniform", dtype)
+    shape = arguments.canonical_shape(shape)
     drawn = _uniform(key, minval, maxval, shape, dtype)
     return placed(drawn, out_sharding)
 
 
 @partial(jit, static_argnums=(3, 4))
-def _uniform(key, minval, maxval, shape: StaticShape, dtype: np.dtype) -> Array:
+def _uniform(
+    key, minval, maxval, shape: arguments.StaticShape, dtype: np.dtype
+) -> Array:
     minval = lax.convert_element_type(minval, dtype)
     maxval = lax.convert_element_type(maxval, dtype)
     minval = lax.broadcast_to_rank(minval, len(shape))
@@ -124,7 +115,7 @@ def _uniform(key, minval, maxval, shape: StaticShape, dtype: np.dtype) -> Array:
 
 def randint(
     key: ArrayLike,
-    shape: Shape,
+    shape: arguments.Shape,
     minval: ArrayLike,
     maxval: ArrayLike,
     dtype: DTypeLike | None = None,
@@ -150,8 +141,8 @@ def randint(
         ValueError: the ends do not broadcast to `shape`.
     """
     key, _ = check_key("randint", key)
-    dtype = sampler_dtype(int, dtype)
-    shape = canonical_shape(shape)
+    dtype = arguments.sampler_dtype(int, dtype)
+    shape = arguments.canonical_shape(shape)
     if not dtypes.issubdtype(dtype, np.integer):
         raise TypeError(f"randint only accepts integer dtypes, got {dtype}")
     info = dtypes.iinfo(dtype)
@@ -170,14 +161,16 @@ def _clip_to(values: Array, dtype: np.dtype) -> Array:
     """Converts integers to `dtype`, large ones to its ends, not wrapped."""
     wanted = dtypes.iinfo(dtype)
     given = dtypes.iinfo(values.dtype)
-    low = scalar_like(values, max(wanted.min, given.min))
-    high = scalar_like(values, min(wanted.max, given.max))
+    low = arguments.scalar_like(values, max(wanted.min, given.min))
+    high = arguments.scalar_like(values, min(wanted.max, given.max))
     return jnp.clip(values, low, high).astype(dtype)
 
 
 @partial(jit, static_argnums=(3, 4))
-def _randint(key, minval, maxval, shape: StaticShape, dtype: np.dtype) -> Array:
-    check_shape("randint", shape, np.shape(minval), np.shape(maxval))
+def _randint(
+    key, minval, maxval, shape: arguments.StaticShape, dtype: np.dtype
+) -> Array:
+    arguments.check_shape("randint", shape, np.shape(minval), np.shape(maxval))
     check_arraylike("randint", minval, maxval)
     minval = jnp.asarray(minval)
     maxval = jnp.asarray(maxval)
@@ -199,18 +192,18 @@ def _randint(key, minval, maxval, shape: StaticShape, dtype: np.dtype) -> Array:
     span = lax.convert_element_type(maxval - minval, UINT_DTYPES[width])
     span = lax.select(maxval <= minval, lax.full_like(span, 1), span)
     span = lax.select(
-        beyond & (maxval > minval), lax.add(span, scalar_like(span, 1)), span
+        beyond & (maxval > minval), lax.add(span, arguments.scalar_like(span, 1)), span
     )
     # The two draws are the digits of one number in base 2**width; the base is built
     # modulo the span from its square root, which fits.
-    base = lax.rem(scalar_like(span, 2 ** (width // 2)), span)
+    base = lax.rem(arguments.scalar_like(span, 2 ** (width // 2)), span)
     base = lax.rem(lax.mul(base, base), span)
     offset = lax.add(lax.mul(lax.rem(high, span), base), lax.rem(low, span))
     offset = lax.rem(offset, span)
     return lax.add(minval, lax.convert_element_type(offset, dtype))
 
 
-@sampler(inexact_dtype)
+@sampler(arguments.inexact_dtype)
 def normal(key, shape, dtype) -> Array:
     """Draws from the normal distribution of mean 0 and variance 1.
 
@@ -236,7 +229,7 @@ def normal(key, shape, dtype) -> Array:
 
 
 @partial(jit, static_argnums=(1, 2))
-def _normal_real(key: Array, shape: StaticShape, dtype: np.dtype) -> Array:
+def _normal_real(key: Array, shape: arguments.StaticShape, dtype: np.dtype) -> Array:
     # The open interval: erf_inv is infinite at both ends.
     low = np.nextafter(np.array(-1.0, dtype), np.array(0.0, dtype), dtype=dtype)
     high = np.array(1.0, dtype)
@@ -275,7 +268,7 @@ def truncated_normal(key, lower, upper, shape, dtype) -> Array:
 def bernoulli(
     key: ArrayLike,
     p: ArrayLike = 0.5,
-    shape: Shape | None = None,
+    shape: arguments.Shape | None = None,
     mode: str = "low",
     *,
     out_sharding: Any = None,
@@ -294,7 +287,7 @@ def bernoulli(
         ValueError: `mode` is neither of the two, or the shapes do not fit.
         TypeError: `p` is not of a float dtype.
     """
-    shape = optional_shape("bernoulli", shape)
+    shape = arguments.optional_shape("bernoulli", shape)
     if mode not in ("high", "low"):
         raise ValueError(f"got mode={mode!r}, expected 'high' or 'low'")
     key, _ = check_key("bernoulli", key)
@@ -309,8 +302,10 @@ def bernoulli(
 
 
 @partial(jit, static_argnames=("shape", "mode"))
-def _bernoulli(key: Array, p: Array, shape: StaticShape | None, mode: str) -> Array:
-    shape = broadcast_shape("bernoulli", shape, p)
+def _bernoulli(
+    key: Array, p: Array, shape: arguments.StaticShape | None, mode: str
+) -> Array:
+    shape = arguments.broadcast_shape("bernoulli", shape, p)
     dtype = dtypes.dtype(p)
     if mode == "low":
         return uniform(key, shape, dtype) < p

@@ -7,7 +7,7 @@ from minijax.scipy import special as special
 from minijax.scipy import stats as stats
 
 # Loaded on first use: few programs need them.
-_LAZY = ("fft", "linalg", "optimize")
+_LAZY = ("fft", "linalg", "optimize", "signal", "sparse")
 
 
 def __getattr__(name: str) -> _Any:

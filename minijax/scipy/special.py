@@ -3,6 +3,7 @@
 In JAX: `scipy/special.py` and `ops/special.py`.
 """
 
+# isort: skip_file
 from __future__ import annotations
 
 from typing import Any
@@ -15,35 +16,14 @@ from minijax.core.array import Array
 from minijax.custom_derivatives import custom_jvp
 from minijax.numpy.promotion import constant_like, promote_args_inexact
 from minijax.numpy.reduce.reducing import reduced_axes
-from minijax.scipy.gamma_family import bernoulli as bernoulli
-from minijax.scipy.gamma_family import beta as beta
-from minijax.scipy.gamma_family import betainc as betainc
-from minijax.scipy.gamma_family import betaln as betaln
-from minijax.scipy.gamma_family import comb as comb
-from minijax.scipy.gamma_family import exp1 as exp1
-from minijax.scipy.gamma_family import expi as expi
-from minijax.scipy.gamma_family import factorial as factorial
-from minijax.scipy.gamma_family import gamma as gamma
-from minijax.scipy.gamma_family import gammainc as gammainc
-from minijax.scipy.gamma_family import gammaincc as gammaincc
-from minijax.scipy.gamma_family import gammasgn as gammasgn
-from minijax.scipy.gamma_family import i0 as i0
-from minijax.scipy.gamma_family import i0e as i0e
-from minijax.scipy.gamma_family import i1 as i1
-from minijax.scipy.gamma_family import i1e as i1e
-from minijax.scipy.gamma_family import loggamma as loggamma
-from minijax.scipy.gamma_family import multigammaln as multigammaln
-from minijax.scipy.gamma_family import poch as poch
-from minijax.scipy.gamma_family import polygamma as polygamma
-from minijax.scipy.gamma_family import zeta as zeta
-from minijax.scipy.normal_family import boxcox as boxcox
-from minijax.scipy.normal_family import boxcox1p as boxcox1p
-from minijax.scipy.normal_family import entr as entr
-from minijax.scipy.normal_family import kl_div as kl_div
-from minijax.scipy.normal_family import log_ndtr as log_ndtr
-from minijax.scipy.normal_family import ndtr as ndtr
-from minijax.scipy.normal_family import ndtri as ndtri
-from minijax.scipy.normal_family import rel_entr as rel_entr
+from minijax.scipy.gamma_family import (  # noqa: F401
+    bernoulli, beta, betainc, betaln, comb, exp1, expi, factorial, gamma, gammainc,
+    gammaincc, gammasgn, i0, i0e, i1, i1e, loggamma, multigammaln, poch, polygamma,
+    zeta,
+)  # fmt: skip
+from minijax.scipy.normal_family import (  # noqa: F401
+    boxcox, boxcox1p, entr, kl_div, log_ndtr, ndtr, ndtri, rel_entr,
+)  # fmt: skip
 from minijax.typing import ArrayLike
 
 

@@ -17,21 +17,10 @@ from minijax.compile.jit_api import jit
 from minijax.core import dtypes
 from minijax.core.array import Array
 from minijax.custom_derivatives import custom_jvp
+from minijax.numpy import promotion
 from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.math.float_functions import isposinf
 from minijax.numpy.math.ufuncs import maximum, minimum
-from minijax.numpy.promotion import (
-    INEXACT_TYPES,
-    constant_like,
-    dtype_of,
-    ensure_arraylike,
-    is_complex,
-    promote_args,
-    promote_args_inexact,
-    promote_dtypes_inexact,
-    promote_dtypes_numeric,
-    strong_constant_like,
-)
 from minijax.numpy.shapes.broadcasting import _where
 
 # --------------------------------------------------------------------------
@@ -43,9 +32,9 @@ def _inexact_function(
 ) -> Callable[[Any], Array]:
     def function(x: Any, /) -> Array:
         aval = getattr(x, "aval", None)
-        if aval is not None and aval.dtype in INEXACT_TYPES:
+        if aval is not None and aval.dtype in promotion.INEXACT_TYPES:
             return primitive(x)
-        return primitive(*promote_args_inexact(name, x))
+        return primitive(*promotion.promote_args_inexact(name, x))
 
     function.__name__ = function.__qualname__ = name
     function.__doc__ = (
@@ -85,8 +74,8 @@ def arccosh(x: Any, /) -> Array:
 
     For complex numbers, the branch with a nonnegative real part, as in NumPy.
     """
-    result = lax.acosh(*promote_args_inexact("arccosh", x))
-    if is_complex(result):
+    result = lax.acosh(*promotion.promote_args_inexact("arccosh", x))
+    if promotion.is_complex(result):
         result = _where(real(result) < 0, lax.neg(result), result)
     return result
 
@@ -94,19 +83,19 @@ def arccosh(x: Any, /) -> Array:
 @inline_jit
 def acosh(x: Any, /) -> Array:
     """The same as `arccosh`."""
-    return arccosh(*promote_args("acosh", x))
+    return arccosh(*promotion.promote_args("acosh", x))
 
 
 @inline_jit
 def arctan2(x1: Any, x2: Any, /) -> Array:
     """The angle of the point (x2, x1), in radians from -pi to pi."""
-    return lax.atan2(*promote_args_inexact("arctan2", x1, x2))
+    return lax.atan2(*promotion.promote_args_inexact("arctan2", x1, x2))
 
 
 @inline_jit
 def atan2(x1: Any, x2: Any, /) -> Array:
     """The same as `arctan2`."""
-    return arctan2(*promote_args("atan2", x1, x2))
+    return arctan2(*promotion.promote_args("atan2", x1, x2))
 
 
 # --------------------------------------------------------------------------
@@ -116,21 +105,21 @@ def atan2(x1: Any, x2: Any, /) -> Array:
 @inline_jit
 def log2(x: Any, /) -> Array:
     """The logarithm to base 2: log(x) / log(2)."""
-    (x,) = promote_args_inexact("log2", x)
-    if is_complex(x):
+    (x,) = promotion.promote_args_inexact("log2", x)
+    if promotion.is_complex(x):
         result = lax.log(x)
         re, im = lax.real(result), lax.imag(result)
-        log_of_two = lax.log(strong_constant_like(re, 2))
+        log_of_two = lax.log(promotion.strong_constant_like(re, 2))
         return lax.complex(lax.div(re, log_of_two), lax.div(im, log_of_two))
-    return lax.div(lax.log(x), lax.log(strong_constant_like(x, 2)))
+    return lax.div(lax.log(x), lax.log(promotion.strong_constant_like(x, 2)))
 
 
 @inline_jit
 def log10(x: Any, /) -> Array:
     """The logarithm to base 10: log(x) times 1 / log(10)."""
-    (x,) = promote_args_inexact("log10", x)
-    factor = np.array(1 / np.log(10), dtypes.finfo(dtype_of(x)).dtype)
-    if is_complex(x):
+    (x,) = promotion.promote_args_inexact("log10", x)
+    factor = np.array(1 / np.log(10), dtypes.finfo(promotion.dtype_of(x)).dtype)
+    if promotion.is_complex(x):
         result = lax.log(x)
         re, im = lax.real(result), lax.imag(result)
         return lax.complex(lax.mul(re, factor), lax.mul(im, factor))
@@ -140,22 +129,22 @@ def log10(x: Any, /) -> Array:
 @inline_jit
 def square(x: Any, /) -> Array:
     """x * x; bools become integers."""
-    (x,) = promote_dtypes_numeric(ensure_arraylike("square", x))
+    (x,) = promotion.promote_dtypes_numeric(promotion.ensure_arraylike("square", x))
     return lax.square(x)
 
 
 @inline_jit
 def reciprocal(x: Any, /) -> Array:
     """1 / x in floating point."""
-    (x,) = promote_dtypes_inexact(ensure_arraylike("reciprocal", x))
+    (x,) = promotion.promote_dtypes_inexact(promotion.ensure_arraylike("reciprocal", x))
     return lax.integer_pow(x, -1)
 
 
 @jit
 def hypot(x1: Any, x2: Any, /) -> Array:
     """sqrt(x1^2 + x2^2) without overflow. ValueError for complex numbers."""
-    x1, x2 = promote_args_inexact("hypot", x1, x2)
-    if is_complex(x1):
+    x1, x2 = promotion.promote_args_inexact("hypot", x1, x2)
+    if promotion.is_complex(x1):
         raise ValueError(
             "jnp.hypot is not well defined for complex-valued inputs. "
             "Please convert to real values first, such as by using abs(x)"
@@ -167,21 +156,21 @@ def hypot(x1: Any, x2: Any, /) -> Array:
     divisor = _where(x1 == 0, lax.full_like(x1, 1), x1)
     ratio = lax.square(lax.div(x2, divisor))
     result = _where(is_zero, x1, x1 * lax.sqrt(1 + ratio))
-    return _where(infinite, constant_like(result, np.inf), result)
+    return _where(infinite, promotion.constant_like(result, np.inf), result)
 
 
 @inline_jit
 def deg2rad(x: Any, /) -> Array:
     """Degrees to radians."""
-    (x,) = promote_args_inexact("deg2rad", x)
-    return lax.mul(x, constant_like(x, np.pi / 180))
+    (x,) = promotion.promote_args_inexact("deg2rad", x)
+    return lax.mul(x, promotion.constant_like(x, np.pi / 180))
 
 
 @inline_jit
 def rad2deg(x: Any, /) -> Array:
     """Radians to degrees."""
-    (x,) = promote_args_inexact("rad2deg", x)
-    return lax.mul(x, constant_like(x, 180 / np.pi))
+    (x,) = promotion.promote_args_inexact("rad2deg", x)
+    return lax.mul(x, promotion.constant_like(x, 180 / np.pi))
 
 
 def degrees(x: Any, /) -> Array:
@@ -197,10 +186,10 @@ def radians(x: Any, /) -> Array:
 @jit
 def sinc(x: Any, /) -> Array:
     """sin(pi x) / (pi x), and 1 at zero, with all derivatives there."""
-    (x,) = promote_dtypes_inexact(ensure_arraylike("sinc", x))
-    at_zero = lax.eq(x, constant_like(x, 0))
-    pi_x = lax.mul(constant_like(x, np.pi), x)
-    safe = _where(at_zero, constant_like(x, 1), pi_x)
+    (x,) = promotion.promote_dtypes_inexact(promotion.ensure_arraylike("sinc", x))
+    at_zero = lax.eq(x, promotion.constant_like(x, 0))
+    pi_x = lax.mul(promotion.constant_like(x, np.pi), x)
+    safe = _where(at_zero, promotion.constant_like(x, 1), pi_x)
     return _where(at_zero, _sinc_maclaurin(0, pi_x), lax.div(lax.sin(safe), safe))
 
 
@@ -209,7 +198,7 @@ def _sinc_maclaurin(k: int, x: Array) -> Array:
     # The k-th derivative of sin(x)/x at zero: 0 for odd k, else (-1)^(k/2) / (k + 1).
     if k % 2:
         return x * 0
-    return x * 0 + constant_like(x, (-1) ** (k // 2) / (k + 1))
+    return x * 0 + promotion.constant_like(x, (-1) ** (k // 2) / (k + 1))
 
 
 @_sinc_maclaurin.defjvp
@@ -222,7 +211,7 @@ def _sinc_maclaurin_jvp(k: int, primals: Any, tangents: Any) -> tuple[Array, Arr
 @jit
 def i0(x: Any) -> Array:
     """The modified Bessel function of the first kind of order zero."""
-    (x,) = promote_args_inexact("i0", x)
+    (x,) = promotion.promote_args_inexact("i0", x)
     if not dtypes.issubdtype(x.dtype, np.floating):
         raise ValueError(f"Unsupported input type to jax.numpy.i0: {x.dtype}")
     return _i0(x)
@@ -250,8 +239,8 @@ def _i0_jvp(primals: Any, tangents: Any) -> tuple[Array, Array]:
 @inline_jit
 def conjugate(x: Any, /) -> Array:
     """The complex conjugate; real arrays come back as they are."""
-    x = ensure_arraylike("conjugate", x)
-    return lax.conj(x) if is_complex(x) else x
+    x = promotion.ensure_arraylike("conjugate", x)
+    return lax.conj(x) if promotion.is_complex(x) else x
 
 
 def conj(x: Any, /) -> Array:
@@ -262,21 +251,21 @@ def conj(x: Any, /) -> Array:
 @inline_jit
 def real(val: Any, /) -> Array:
     """The real part; real arrays come back as they are."""
-    val = ensure_arraylike("real", val)
-    return lax.real(val) if is_complex(val) else val
+    val = promotion.ensure_arraylike("real", val)
+    return lax.real(val) if promotion.is_complex(val) else val
 
 
 @inline_jit
 def imag(val: Any, /) -> Array:
     """The imaginary part: zeros for real arrays."""
-    val = ensure_arraylike("imag", val)
-    return lax.imag(val) if is_complex(val) else lax.full_like(val, 0)
+    val = promotion.ensure_arraylike("imag", val)
+    return lax.imag(val) if promotion.is_complex(val) else lax.full_like(val, 0)
 
 
 @jit(static_argnames=("deg",))
 def angle(z: Any, deg: bool = False) -> Array:
     """The angle of complex numbers in radians, or degrees if `deg`."""
-    z = ensure_arraylike("angle", z)
+    z = promotion.ensure_arraylike("angle", z)
     re, im = real(z), imag(z)
     dtype = re.dtype
     is_real_scalar = dtypes.issubdtype(z.dtype, np.floating) and z.ndim == 0
@@ -292,11 +281,11 @@ def angle(z: Any, deg: bool = False) -> Array:
 def iscomplex(x: Any) -> Array:
     """Whether the imaginary part is not zero, elementwise."""
     im = imag(x)
-    return lax.ne(im, constant_like(im, 0))
+    return lax.ne(im, promotion.constant_like(im, 0))
 
 
 @jit
 def isreal(x: Any) -> Array:
     """Whether the imaginary part is zero, elementwise."""
     im = imag(x)
-    return lax.eq(im, constant_like(im, 0))
+    return lax.eq(im, promotion.constant_like(im, 0))

@@ -14,26 +14,10 @@ from minijax.compile.jit_api import jit
 from minijax.core import dtypes
 from minijax.core.array import Array
 from minijax.custom_derivatives import custom_jvp
+from minijax.numpy import promotion
 from minijax.numpy.arguments import concrete_or_error
 from minijax.numpy.boundaries import inline_jit
-from minijax.numpy.math.ufuncs import (
-    absolute,
-    floor_divide,
-    logical_and,
-    logical_or,
-    multiply,
-)
-from minijax.numpy.promotion import (
-    constant_like,
-    dtype_of,
-    ensure_arraylike,
-    is_complex,
-    promote_args,
-    promote_args_inexact,
-    promote_dtypes,
-    promote_dtypes_inexact,
-    strong_constant_like,
-)
+from minijax.numpy.math import ufuncs
 from minijax.numpy.reduce.reducing import refuse_out
 from minijax.numpy.shapes.broadcasting import _broadcast_arrays, _where
 from minijax.support import element_types
@@ -42,7 +26,7 @@ _INTEGER_OF_BITS = {16: np.int16, 32: np.int32, 64: np.int64}
 
 
 def _is_whole(x: Any) -> bool:
-    return element_types.isdtype(dtype_of(x), ("integral", "bool"))
+    return element_types.isdtype(promotion.dtype_of(x), ("integral", "bool"))
 
 
 # --------------------------------------------------------------------------
@@ -52,33 +36,33 @@ def _is_whole(x: Any) -> bool:
 @inline_jit
 def floor(x: Any, /) -> Array:
     """Rounded down. Integers and bools come back as they are."""
-    x = ensure_arraylike("floor", x)
-    return x if _is_whole(x) else lax.floor(*promote_args_inexact("floor", x))
+    x = promotion.ensure_arraylike("floor", x)
+    return x if _is_whole(x) else lax.floor(*promotion.promote_args_inexact("floor", x))
 
 
 @inline_jit
 def ceil(x: Any, /) -> Array:
     """Rounded up. Integers and bools come back as they are."""
-    x = ensure_arraylike("ceil", x)
-    return x if _is_whole(x) else lax.ceil(*promote_args_inexact("ceil", x))
+    x = promotion.ensure_arraylike("ceil", x)
+    return x if _is_whole(x) else lax.ceil(*promotion.promote_args_inexact("ceil", x))
 
 
 @jit
 def trunc(x: Any) -> Array:
     """Rounded towards zero. Integers and bools come back as they are."""
-    x = ensure_arraylike("trunc", x)
+    x = promotion.ensure_arraylike("trunc", x)
     if _is_whole(x):
         return x
-    return _where(lax.lt(x, constant_like(x, 0)), ceil(x), floor(x))
+    return _where(lax.lt(x, promotion.constant_like(x, 0)), ceil(x), floor(x))
 
 
 @jit
 def rint(x: Any, /) -> Array:
     """The nearest whole number, halves to the even one, in floating point."""
-    x = ensure_arraylike("rint", x)
+    x = promotion.ensure_arraylike("rint", x)
     if _is_whole(x):
         return lax.convert_element_type(x, dtypes.default_float_dtype())
-    if is_complex(x):
+    if promotion.is_complex(x):
         return lax.complex(rint(lax.real(x)), rint(lax.imag(x)))
     return lax.round(x, lax.RoundingMethod.TO_NEAREST_EVEN)
 
@@ -89,7 +73,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Array:
 
     Integers come back as they are; for them negative `decimals` are not supported.
     """
-    a = ensure_arraylike("round", a)
+    a = promotion.ensure_arraylike("round", a)
     decimals = concrete_or_error(
         operator.index, decimals, "'decimals' argument of jnp.round"
     )
@@ -103,7 +87,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Array:
         return a
     if decimals > np.log10(float(dtypes.finfo(dtype).max)):
         return a
-    if is_complex(a):
+    if promotion.is_complex(a):
         return lax.complex(
             _round_float(lax.real(a), decimals), _round_float(lax.imag(a), decimals)
         )
@@ -116,7 +100,7 @@ def _round_float(x: Array, decimals: int) -> Array:
     dtype = x.dtype
     if dtype == np.float16:
         x = lax.convert_element_type(x, np.float32)  # 10^decimals would overflow
-    factor = constant_like(x, 10**decimals)
+    factor = promotion.constant_like(x, 10**decimals)
     whole = lax.round(lax.mul(x, factor), lax.RoundingMethod.TO_NEAREST_EVEN)
     result = lax.div(whole, factor)
     return lax.convert_element_type(result, dtype) if dtype == np.float16 else result
@@ -131,9 +115,9 @@ def around(a: Any, decimals: int = 0, out: None = None) -> Array:
 @jit
 def modf(x: Any, /, out: None = None) -> tuple[Array, Array]:
     """The fractional and the whole part, both with the sign of `x`."""
-    (x,) = promote_dtypes_inexact(ensure_arraylike("modf", x))
+    (x,) = promotion.promote_dtypes_inexact(promotion.ensure_arraylike("modf", x))
     refuse_out("modf", out)
-    whole = _where(lax.ge(x, constant_like(x, 0)), floor(x), ceil(x))
+    whole = _where(lax.ge(x, promotion.constant_like(x, 0)), floor(x), ceil(x))
     return x - whole, whole
 
 
@@ -144,17 +128,17 @@ def modf(x: Any, /, out: None = None) -> tuple[Array, Array]:
 @inline_jit
 def isnan(x: Any, /) -> Array:
     """Whether x is NaN: the only numbers that are not equal to themselves."""
-    x = ensure_arraylike("isnan", x)
+    x = promotion.ensure_arraylike("isnan", x)
     return lax.ne(x, x)
 
 
 @inline_jit
 def isfinite(x: Any, /) -> Array:
     """Whether x is neither infinite nor NaN; True for integers."""
-    x = ensure_arraylike("isfinite", x)
+    x = promotion.ensure_arraylike("isfinite", x)
     if dtypes.issubdtype(x.dtype, np.floating):
         return lax.is_finite(x)
-    if is_complex(x):
+    if promotion.is_complex(x):
         return lax.bitwise_and(lax.is_finite(lax.real(x)), lax.is_finite(lax.imag(x)))
     return lax.full_like(x, True, dtype=np.bool_)
 
@@ -162,14 +146,14 @@ def isfinite(x: Any, /) -> Array:
 @jit
 def isinf(x: Any, /) -> Array:
     """Whether x is infinite, of either sign."""
-    x = ensure_arraylike("isinf", x)
+    x = promotion.ensure_arraylike("isinf", x)
     if dtypes.issubdtype(x.dtype, np.floating):
-        return lax.eq(lax.abs(x), strong_constant_like(x, np.inf))
-    if is_complex(x):
+        return lax.eq(lax.abs(x), promotion.strong_constant_like(x, np.inf))
+    if promotion.is_complex(x):
         re, im = lax.real(x), lax.imag(x)
         return lax.bitwise_or(
-            lax.eq(lax.abs(re), strong_constant_like(re, np.inf)),
-            lax.eq(lax.abs(im), strong_constant_like(im, np.inf)),
+            lax.eq(lax.abs(re), promotion.strong_constant_like(re, np.inf)),
+            lax.eq(lax.abs(im), promotion.strong_constant_like(im, np.inf)),
         )
     return lax.full_like(x, False, dtype=np.bool_)
 
@@ -185,11 +169,11 @@ def isneginf(x: Any, /, out: None = None) -> Array:
 
 
 def _is_equal_to_infinity(name: str, x: Any, infinity: float, out: None) -> Array:
-    x = ensure_arraylike(name, x)
+    x = promotion.ensure_arraylike(name, x)
     refuse_out(name, out)
     if dtypes.issubdtype(x.dtype, np.floating):
-        return lax.eq(x, strong_constant_like(x, infinity))
-    if is_complex(x):
+        return lax.eq(x, promotion.strong_constant_like(x, infinity))
+    if promotion.is_complex(x):
         raise ValueError(f"{name} is not well defined for complex types")
     return lax.full_like(x, False, dtype=np.bool_)
 
@@ -204,11 +188,11 @@ def nan_to_num(
     is there for NumPy's sake only. Integers come back as they are.
     """
     del copy
-    x = ensure_arraylike("nan_to_num", x)
+    x = promotion.ensure_arraylike("nan_to_num", x)
     dtype = x.dtype
     if not dtypes.issubdtype(dtype, np.inexact):
         return x
-    if is_complex(x):
+    if promotion.is_complex(x):
         return lax.complex(
             nan_to_num(lax.real(x), nan=nan, posinf=posinf, neginf=neginf),
             nan_to_num(lax.imag(x), nan=nan, posinf=posinf, neginf=neginf),
@@ -227,18 +211,18 @@ def isclose(
 ) -> Array:
     """Whether |a - b| <= atol + rtol |b|, elementwise. Infinities equal themselves,
     and NaN equals NaN if `equal_nan`."""
-    a, b = promote_args("isclose", a, b)
+    a, b = promotion.promote_args("isclose", a, b)
     if dtypes.issubdtype(a.dtype, dtypes.extended):
         return lax.eq(a, b)
-    a, b = promote_args_inexact("isclose", a, b)
+    a, b = promotion.promote_args_inexact("isclose", a, b)
     dtype = dtypes.finfo(a.dtype).dtype
     rtol = lax.convert_element_type(rtol, dtype)
     atol = lax.convert_element_type(atol, dtype)
-    both_nan = logical_and(isnan(a), isnan(b))
+    both_nan = ufuncs.logical_and(isnan(a), isnan(b))
     b_is_finite = isfinite(b)
     in_range = lax.le(lax.abs(lax.sub(a, b)), lax.add(atol, lax.mul(rtol, lax.abs(b))))
-    result = logical_or(lax.eq(a, b), logical_and(b_is_finite, in_range))
-    return logical_or(result, both_nan) if equal_nan else result
+    result = ufuncs.logical_or(lax.eq(a, b), ufuncs.logical_and(b_is_finite, in_range))
+    return ufuncs.logical_or(result, both_nan) if equal_nan else result
 
 
 # --------------------------------------------------------------------------
@@ -248,10 +232,10 @@ def isclose(
 @jit
 def signbit(x: Any, /) -> Array:
     """Whether the sign bit is set: True for -0.0 too. ValueError for complex."""
-    (x,) = promote_args("signbit", x)
+    (x,) = promotion.promote_args("signbit", x)
     dtype = x.dtype
     if dtypes.issubdtype(dtype, np.integer):
-        return lax.lt(x, strong_constant_like(x, 0))
+        return lax.lt(x, promotion.strong_constant_like(x, 0))
     if dtypes.issubdtype(dtype, np.bool_):
         return lax.full_like(x, False, dtype=np.bool_)
     if not dtypes.issubdtype(dtype, np.floating):
@@ -268,8 +252,8 @@ def signbit(x: Any, /) -> Array:
 @jit
 def copysign(x1: Any, x2: Any, /) -> Array:
     """|x1| with the sign of x2. TypeError for complex numbers."""
-    x1, x2 = promote_args_inexact("copysign", x1, x2)
-    if is_complex(x1):
+    x1, x2 = promotion.promote_args_inexact("copysign", x1, x2)
+    if promotion.is_complex(x1):
         raise TypeError("copysign does not support complex-valued inputs")
     return _where(signbit(x2).astype(bool), -lax.abs(x1), lax.abs(x1))
 
@@ -277,31 +261,37 @@ def copysign(x1: Any, x2: Any, /) -> Array:
 @jit
 def heaviside(x1: Any, x2: Any, /) -> Array:
     """0 for negative x1, 1 for positive, x2 at zero."""
-    x1, x2 = promote_dtypes_inexact(*ensure_arraylike("heaviside", x1, x2))
-    zero = constant_like(x1, 0)
+    x1, x2 = promotion.promote_dtypes_inexact(
+        *promotion.ensure_arraylike("heaviside", x1, x2)
+    )
+    zero = promotion.constant_like(x1, 0)
     negative = lax.lt(x1, zero)
     positive = lax.gt(x1, zero)
     at_zero = _where(lax.ne(x1, x1), x1, x2)
-    return _where(negative, zero, _where(positive, constant_like(x1, 1), at_zero))
+    return _where(
+        negative, zero, _where(positive, promotion.constant_like(x1, 1), at_zero)
+    )
 
 
 @inline_jit
 def nextafter(x: Any, y: Any, /) -> Array:
     """The next floating-point number after x in the direction of y."""
-    return lax.nextafter(*promote_args_inexact("nextafter", x, y))
+    return lax.nextafter(*promotion.promote_args_inexact("nextafter", x, y))
 
 
 @inline_jit
 def spacing(x: Any, /) -> Array:
     """The distance from x to the next number away from zero, with the sign of x."""
-    (x,) = promote_args_inexact("spacing", x)
-    x = ensure_arraylike("spacing", x)
-    if is_complex(x):
+    (x,) = promotion.promote_args_inexact("spacing", x)
+    x = promotion.ensure_arraylike("spacing", x)
+    if promotion.is_complex(x):
         raise ValueError("jnp.spacing is not defined for complex inputs.")
-    infinity = constant_like(x, np.inf)
+    infinity = promotion.constant_like(x, np.inf)
     if x.dtype == np.float16:
         return lax.nextafter(x, infinity) - x
-    smallest = strong_constant_like(x, dtypes.finfo(x.dtype).smallest_subnormal)
+    smallest = promotion.strong_constant_like(
+        x, dtypes.finfo(x.dtype).smallest_subnormal
+    )
     result = lax.nextafter(x, copysign(infinity, x)) - x
     return _where(result == 0, copysign(smallest, x), result)
 
@@ -309,13 +299,13 @@ def spacing(x: Any, /) -> Array:
 @jit
 def ldexp(x1: Any, x2: Any, /) -> Array:
     """x1 times 2 to the integer power x2."""
-    x1, x2 = ensure_arraylike("ldexp", x1, x2)
-    if is_complex(x1) or dtypes.issubdtype(x2.dtype, np.inexact):
+    x1, x2 = promotion.ensure_arraylike("ldexp", x1, x2)
+    if promotion.is_complex(x1) or dtypes.issubdtype(x2.dtype, np.inexact):
         raise ValueError(
             f"ldexp not supported for input types {(x1.dtype, x2.dtype)}: the first "
             "must be real, the second an integer."
         )
-    (x1,) = promote_args_inexact("ldexp", x1)
+    (x1,) = promotion.promote_args_inexact("ldexp", x1)
     x2 = lax.convert_element_type(x2, x1.dtype)
     mantissa, exponent = frexp(x1)
     exponent = (exponent.astype(x2.dtype) + x2).astype(x1.dtype)
@@ -329,8 +319,8 @@ def ldexp(x1: Any, x2: Any, /) -> Array:
 @jit
 def frexp(x: Any, /) -> tuple[Array, Array]:
     """Mantissa in [0.5, 1) and int32 exponent, with x = mantissa * 2^exponent."""
-    (x,) = promote_dtypes_inexact(ensure_arraylike("frexp", x))
-    if is_complex(x):
+    (x,) = promotion.promote_dtypes_inexact(promotion.ensure_arraylike("frexp", x))
+    if promotion.is_complex(x):
         raise TypeError("frexp does not support complex-valued inputs")
     return _frexp(x)
 
@@ -342,8 +332,8 @@ def _frexp(x: Array) -> tuple[Array, Array]:
     mask = (1 << info.nexp) - 1
     bias = 1 - info.minexp
     # Subnormal numbers are scaled up first, and that is subtracted from the exponent.
-    tiny = lax.abs(x) < strong_constant_like(x, info.tiny)
-    scaled = _where(tiny, x * constant_like(x, 1 << info.nmant), x)
+    tiny = lax.abs(x) < promotion.strong_constant_like(x, info.tiny)
+    scaled = _where(tiny, x * promotion.constant_like(x, 1 << info.nmant), x)
     exponent = _where(tiny, integer(-info.nmant), integer(0))
     bits = lax.bitcast_convert_type(scaled, integer)
     exponent = exponent + (((bits >> info.nmant) & mask) - bias + 1)
@@ -372,15 +362,15 @@ def _frexp_jvp(primals: Any, tangents: Any) -> Any:
 @jit
 def gcd(x1: Any, x2: Any) -> Array:
     """The greatest common divisor, by Euclid's algorithm. ValueError for floats."""
-    x1, x2 = promote_dtypes(*ensure_arraylike("gcd", x1, x2))
+    x1, x2 = promotion.promote_dtypes(*promotion.ensure_arraylike("gcd", x1, x2))
     if not dtypes.issubdtype(x1.dtype, np.integer):
         raise ValueError("Arguments to jax.numpy.gcd must be integers.")
     larger, smaller = _broadcast_arrays(x1, x2)
-    larger, smaller = absolute(larger), absolute(smaller)
+    larger, smaller = ufuncs.absolute(larger), ufuncs.absolute(smaller)
     # The worst case are neighbours in Fibonacci's sequence, which grows by the golden
     # ratio: that many steps are enough for every pair of numbers of this width.
     bits = dtypes.iinfo(x1.dtype).bits
-    zero = constant_like(smaller, 0)
+    zero = promotion.constant_like(smaller, 0)
     for _ in range(math.ceil(bits / math.log2((1 + math.sqrt(5)) / 2)) + 1):
         unfinished = lax.ne(smaller, zero)
         divisor = lax.select(unfinished, smaller, larger)
@@ -393,11 +383,13 @@ def gcd(x1: Any, x2: Any) -> Array:
 @jit
 def lcm(x1: Any, x2: Any) -> Array:
     """The least common multiple. ValueError for floats."""
-    x1, x2 = promote_dtypes(*ensure_arraylike("lcm", x1, x2))
-    x1, x2 = absolute(x1), absolute(x2)
+    x1, x2 = promotion.promote_dtypes(*promotion.ensure_arraylike("lcm", x1, x2))
+    x1, x2 = ufuncs.absolute(x1), ufuncs.absolute(x2)
     if not dtypes.issubdtype(x1.dtype, np.integer):
         raise ValueError("Arguments to jax.numpy.lcm must be integers.")
     divisor = gcd(x1, x2)
     return _where(
-        divisor == 0, constant_like(divisor, 0), multiply(x1, floor_divide(x2, divisor))
+        divisor == 0,
+        promotion.constant_like(divisor, 0),
+        ufuncs.multiply(x1, ufuncs.floor_divide(x2, divisor)),
     )

@@ -17,23 +17,10 @@ from minijax import lax
 from minijax.compile.jit_api import jit
 from minijax.core import dtypes
 from minijax.core.array import Array
+from minijax.numpy import promotion
 from minijax.numpy.arguments import is_concrete
 from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.math.ufunc_api import ufunc
-from minijax.numpy.promotion import (
-    check_arraylike,
-    check_no_float0s,
-    constant_like,
-    dtype_of,
-    ensure_arraylike,
-    promote_args,
-    promote_args_inexact,
-    promote_args_numeric,
-    promote_dtypes_numeric,
-    promote_shapes,
-    strong_constant_like,
-    unwrap_jax_array,
-)
 from minijax.numpy.reduce import reductions, running
 from minijax.numpy.shapes.broadcasting import _where
 from minijax.support import element_types
@@ -86,14 +73,14 @@ def _subtract_at(a: Array, indices: Any, b: Any) -> Array:
 )
 def add(x: Any, y: Any, /) -> Array:
     """`x + y` elementwise; `or` for bools."""
-    x, y = promote_args("add", x, y)
-    return lax.bitwise_or(x, y) if dtype_of(x) == _bool else lax.add(x, y)
+    x, y = promotion.promote_args("add", x, y)
+    return lax.bitwise_or(x, y) if promotion.dtype_of(x) == _bool else lax.add(x, y)
 
 
 @binary_ufunc(None, at=_subtract_at, associative=False)
 def subtract(x: Any, y: Any, /) -> Array:
     """`x - y` elementwise. Bools cannot be subtracted: TypeError."""
-    return lax.sub(*promote_args("subtract", x, y))
+    return lax.sub(*promotion.promote_args("subtract", x, y))
 
 
 @binary_ufunc(
@@ -101,14 +88,14 @@ def subtract(x: Any, y: Any, /) -> Array:
 )
 def multiply(x: Any, y: Any, /) -> Array:
     """`x * y` elementwise; `and` for bools."""
-    x, y = promote_args("multiply", x, y)
-    return lax.bitwise_and(x, y) if dtype_of(x) == _bool else lax.mul(x, y)
+    x, y = promotion.promote_args("multiply", x, y)
+    return lax.bitwise_and(x, y) if promotion.dtype_of(x) == _bool else lax.mul(x, y)
 
 
 @inline_jit
 def true_divide(x1: Any, x2: Any, /) -> Array:
     """`x1 / x2` elementwise; integers and bools become floating point first."""
-    return lax.div(*promote_args_inexact("true_divide", x1, x2))
+    return lax.div(*promotion.promote_args_inexact("true_divide", x1, x2))
 
 
 def divide(x1: Any, x2: Any, /) -> Array:
@@ -119,7 +106,7 @@ def divide(x1: Any, x2: Any, /) -> Array:
 @jit
 def floor_divide(x1: Any, x2: Any, /) -> Array:
     """`x1 / x2` rounded down, in the common dtype. TypeError for complex numbers."""
-    x1, x2 = promote_args_numeric("floor_divide", x1, x2)
+    x1, x2 = promotion.promote_args_numeric("floor_divide", x1, x2)
     dtype = x1.dtype
     if dtypes.issubdtype(dtype, np.unsignedinteger):
         return lax.div(x1, x2)
@@ -139,8 +126,8 @@ def remainder(x1: Any, x2: Any, /) -> Array:
 
     An integer modulo zero is zero; a float modulo zero is NaN.
     """
-    x1, x2 = promote_args_numeric("remainder", x1, x2)
-    zero = constant_like(x1, 0)
+    x1, x2 = promotion.promote_args_numeric("remainder", x1, x2)
+    zero = promotion.constant_like(x1, 0)
     if dtypes.issubdtype(x2.dtype, np.integer):
         x2 = _where(x2 == 0, lax.full_like(x2, 1), x2)
     rest = lax.rem(x1, x2)
@@ -158,7 +145,7 @@ def mod(x1: Any, x2: Any, /) -> Array:
 @jit
 def divmod(x1: Any, x2: Any, /) -> tuple[Array, Array]:
     """The pair `(x1 // x2, x1 % x2)`."""
-    x1, x2 = promote_args_numeric("divmod", x1, x2)
+    x1, x2 = promotion.promote_args_numeric("divmod", x1, x2)
     if dtypes.issubdtype(x1.dtype, np.integer):
         return floor_divide(x1, x2), remainder(x1, x2)
     return _float_divmod(x1, x2)
@@ -179,10 +166,10 @@ def _float_divmod(x1: Array, x2: Array) -> tuple[Array, Array]:
 @jit
 def fmod(x1: Any, x2: Any, /) -> Array:
     """The remainder of division rounded towards zero; it has the sign of `x1`."""
-    x1, x2 = ensure_arraylike("fmod", x1, x2)
+    x1, x2 = promotion.ensure_arraylike("fmod", x1, x2)
     if dtypes.issubdtype(element_types.result_type(x1, x2), np.integer):
         x2 = _where(x2 == 0, lax.full_like(x2, 1), x2)
-    return lax.rem(*promote_args_numeric("fmod", x1, x2))
+    return lax.rem(*promotion.promote_args_numeric("fmod", x1, x2))
 
 
 def power(x1: Any, x2: Any, /) -> Array:
@@ -193,16 +180,16 @@ def power(x1: Any, x2: Any, /) -> Array:
     integers to arrays of integers stay integers, and negative exponents then give
     whatever the bits give. Floats to integer arrays keep the exponent's dtype.
     """
-    check_arraylike("power", x1, x2)
-    x1 = unwrap_jax_array(x1)
-    x2 = unwrap_jax_array(x2)
-    check_no_float0s("power", x1, x2)
+    promotion.check_arraylike("power", x1, x2)
+    x1 = promotion.unwrap_jax_array(x1)
+    x2 = promotion.unwrap_jax_array(x2)
+    promotion.check_no_float0s("power", x1, x2)
     if is_concrete(x2):
         try:
             exponent = operator.index(x2)
         except TypeError:
             return _power(x1, x2)
-        (x1,) = promote_dtypes_numeric(x1)
+        (x1,) = promotion.promote_dtypes_numeric(x1)
         return lax.integer_pow(x1, exponent)
     return _power(x1, x2)
 
@@ -214,12 +201,12 @@ def pow(x1: Any, x2: Any, /) -> Array:
 
 @inline_jit
 def _power(x1: Any, x2: Any) -> Array:
-    x1, x2 = promote_shapes("power", x1, x2)
-    base, exponent = promote_args_numeric("power", x1, x2)
-    if not dtypes.issubdtype(dtype_of(base), np.inexact):
+    x1, x2 = promotion.promote_shapes("power", x1, x2)
+    base, exponent = promotion.promote_args_numeric("power", x1, x2)
+    if not dtypes.issubdtype(promotion.dtype_of(base), np.inexact):
         return _integer_power(base, exponent)
-    if dtypes.issubdtype(dtype_of(x1), np.inexact) and dtypes.issubdtype(
-        dtype_of(x2), np.integer
+    if dtypes.issubdtype(promotion.dtype_of(x1), np.inexact) and dtypes.issubdtype(
+        promotion.dtype_of(x2), np.integer
     ):
         return lax.pow(x1, x2)
     return lax.pow(base, exponent)
@@ -228,8 +215,8 @@ def _power(x1: Any, x2: Any) -> Array:
 def _integer_power(x1: Any, x2: Any) -> Array:
     # Square and multiply. Six bits of the exponent are enough: with seven, every base
     # above one has overflowed.
-    zero = strong_constant_like(x2, 0)
-    one = strong_constant_like(x2, 1)
+    zero = promotion.strong_constant_like(x2, 0)
+    one = promotion.strong_constant_like(x2, 1)
     base_is_zero = lax.bitwise_and(lax.eq(x1, zero), lax.ne(x2, zero))
     result = _where(base_is_zero, zero, one)
     for _ in range(6):
@@ -242,7 +229,7 @@ def _integer_power(x1: Any, x2: Any) -> Array:
 @inline_jit
 def float_power(x: Any, y: Any, /) -> Array:
     """`x ** y` in floating point, whatever the arguments are."""
-    return lax.pow(*promote_args_inexact("float_power", x, y))
+    return lax.pow(*promotion.promote_args_inexact("float_power", x, y))
 
 
 def _unary_ufunc(function: Callable[[Any], Array]) -> ufunc:
@@ -253,20 +240,20 @@ def _unary_ufunc(function: Callable[[Any], Array]) -> ufunc:
 @_unary_ufunc
 def negative(x: Any, /) -> Array:
     """`-x` elementwise."""
-    return lax.neg(*promote_args("negative", x))
+    return lax.neg(*promotion.promote_args("negative", x))
 
 
 @inline_jit
 def positive(x: Any, /) -> Array:
     """`+x`: the array itself."""
-    (x,) = promote_args("positive", x)
+    (x,) = promotion.promote_args("positive", x)
     return x
 
 
 @inline_jit
 def absolute(x: Any, /) -> Array:
     """The absolute value; for complex numbers the (real) modulus."""
-    x = ensure_arraylike("absolute", x)
+    x = promotion.ensure_arraylike("absolute", x)
     dtype = x.dtype
     if dtype == _bool or dtypes.issubdtype(dtype, np.unsignedinteger):
         return x
@@ -282,16 +269,16 @@ def abs(x: Any, /) -> Array:
 @inline_jit
 def fabs(x: Any, /) -> Array:
     """The absolute value in floating point. TypeError for complex numbers."""
-    x = ensure_arraylike("fabs", x)
+    x = promotion.ensure_arraylike("fabs", x)
     if dtypes.issubdtype(x.dtype, np.complexfloating):
         raise TypeError("ufunc 'fabs' does not support complex dtypes")
-    return lax.abs(*promote_args_inexact("fabs", x))
+    return lax.abs(*promotion.promote_args_inexact("fabs", x))
 
 
 @inline_jit
 def sign(x: Any, /) -> Array:
     """-1, 0 or 1 in the dtype of `x`; for complex numbers x / |x|."""
-    return lax.sign(*promote_args("sign", x))
+    return lax.sign(*promotion.promote_args("sign", x))
 
 
 # --------------------------------------------------------------------------
@@ -301,13 +288,13 @@ def sign(x: Any, /) -> Array:
 @binary_ufunc(None, reduce=reductions._reduce_min)
 def minimum(x: Any, y: Any, /) -> Array:
     """The smaller of both, elementwise; NaN where either is NaN."""
-    return lax.min(*promote_args("minimum", x, y))
+    return lax.min(*promotion.promote_args("minimum", x, y))
 
 
 @binary_ufunc(None, reduce=reductions._reduce_max)
 def maximum(x: Any, y: Any, /) -> Array:
     """The larger of both, elementwise; NaN where either is NaN."""
-    return lax.max(*promote_args("maximum", x, y))
+    return lax.max(*promotion.promote_args("maximum", x, y))
 
 
 @jit
@@ -327,20 +314,20 @@ def fmax(x1: Any, x2: Any) -> Array:
 @inline_jit
 def equal(x: Any, y: Any, /) -> Array:
     """`x == y` elementwise, as bools."""
-    return lax.eq(*promote_args("equal", x, y))
+    return lax.eq(*promotion.promote_args("equal", x, y))
 
 
 @inline_jit
 def not_equal(x: Any, y: Any, /) -> Array:
     """`x != y` elementwise, as bools."""
-    return lax.ne(*promote_args("not_equal", x, y))
+    return lax.ne(*promotion.promote_args("not_equal", x, y))
 
 
 def _ordered(name: str, compare: Callable[..., Array], x: Any, y: Any) -> Array:
-    x, y = promote_args(name, x, y)
-    if dtypes.issubdtype(dtype_of(x), np.complexfloating):
+    x, y = promotion.promote_args(name, x, y)
+    if dtypes.issubdtype(promotion.dtype_of(x), np.complexfloating):
         # As NumPy: by the real part, and by the imaginary part where that is equal.
-        x, y = ensure_arraylike(name, x, y)
+        x, y = promotion.ensure_arraylike(name, x, y)
         return lax.select(
             lax.eq(lax.real(x), lax.real(y)),
             compare(lax.imag(x), lax.imag(y)),
@@ -378,86 +365,90 @@ def greater_equal(x: Any, y: Any, /) -> Array:
 
 
 def _to_bool(x: Any) -> Any:
-    return x if dtype_of(x) == _bool else lax.ne(x, constant_like(x, 0))
+    return (
+        x
+        if promotion.dtype_of(x) == _bool
+        else lax.ne(x, promotion.constant_like(x, 0))
+    )
 
 
 @binary_ufunc(True, reduce=reductions._reduce_logical_and)
 def logical_and(x: Any, y: Any, /) -> Array:
     """Whether both are nonzero, elementwise."""
-    return lax.bitwise_and(*map(_to_bool, promote_args("logical_and", x, y)))
+    return lax.bitwise_and(*map(_to_bool, promotion.promote_args("logical_and", x, y)))
 
 
 @binary_ufunc(False, reduce=reductions._reduce_logical_or)
 def logical_or(x: Any, y: Any, /) -> Array:
     """Whether at least one is nonzero, elementwise."""
-    return lax.bitwise_or(*map(_to_bool, promote_args("logical_or", x, y)))
+    return lax.bitwise_or(*map(_to_bool, promotion.promote_args("logical_or", x, y)))
 
 
 @binary_ufunc(False, reduce=reductions._reduce_logical_xor)
 def logical_xor(x: Any, y: Any, /) -> Array:
     """Whether exactly one is nonzero, elementwise."""
-    return lax.bitwise_xor(*map(_to_bool, promote_args("logical_xor", x, y)))
+    return lax.bitwise_xor(*map(_to_bool, promotion.promote_args("logical_xor", x, y)))
 
 
 @inline_jit
 def logical_not(x: Any, /) -> Array:
     """Whether `x` is zero, elementwise."""
-    return lax.bitwise_not(*map(_to_bool, promote_args("logical_not", x)))
+    return lax.bitwise_not(*map(_to_bool, promotion.promote_args("logical_not", x)))
 
 
 @binary_ufunc(-1, reduce=reductions._reduce_bitwise_and)
 def bitwise_and(x: Any, y: Any, /) -> Array:
     """`x & y` elementwise, for integers and bools."""
-    return lax.bitwise_and(*promote_args("bitwise_and", x, y))
+    return lax.bitwise_and(*promotion.promote_args("bitwise_and", x, y))
 
 
 @binary_ufunc(0, reduce=reductions._reduce_bitwise_or)
 def bitwise_or(x: Any, y: Any, /) -> Array:
     """`x | y` elementwise, for integers and bools."""
-    return lax.bitwise_or(*promote_args("bitwise_or", x, y))
+    return lax.bitwise_or(*promotion.promote_args("bitwise_or", x, y))
 
 
 @binary_ufunc(0, reduce=reductions._reduce_bitwise_xor)
 def bitwise_xor(x: Any, y: Any, /) -> Array:
     """`x ^ y` elementwise, for integers and bools."""
-    return lax.bitwise_xor(*promote_args("bitwise_xor", x, y))
+    return lax.bitwise_xor(*promotion.promote_args("bitwise_xor", x, y))
 
 
 @inline_jit
 def bitwise_not(x: Any, /) -> Array:
     """`~x` elementwise, for integers and bools."""
-    return lax.bitwise_not(*promote_args("bitwise_not", x))
+    return lax.bitwise_not(*promotion.promote_args("bitwise_not", x))
 
 
 @inline_jit
 def bitwise_invert(x: Any, /) -> Array:
     """The same as `bitwise_not`."""
-    return lax.bitwise_not(*promote_args("bitwise_invert", x))
+    return lax.bitwise_not(*promotion.promote_args("bitwise_invert", x))
 
 
 @inline_jit
 def invert(x: Any, /) -> Array:
     """The same as `bitwise_not`."""
-    return lax.bitwise_not(*promote_args("invert", x))
+    return lax.bitwise_not(*promotion.promote_args("invert", x))
 
 
 @inline_jit
 def left_shift(x: Any, y: Any, /) -> Array:
     """`x << y` elementwise, for integers."""
-    return lax.shift_left(*promote_args_numeric("left_shift", x, y))
+    return lax.shift_left(*promotion.promote_args_numeric("left_shift", x, y))
 
 
 @inline_jit
 def bitwise_left_shift(x: Any, y: Any, /) -> Array:
     """The same as `left_shift`."""
-    return lax.shift_left(*promote_args_numeric("bitwise_left_shift", x, y))
+    return lax.shift_left(*promotion.promote_args_numeric("bitwise_left_shift", x, y))
 
 
 @inline_jit
 def right_shift(x1: Any, x2: Any, /) -> Array:
     """`x1 >> x2` elementwise; the sign bit is repeated for signed integers."""
-    x1, x2 = promote_args_numeric("right_shift", x1, x2)
-    if dtypes.issubdtype(dtype_of(x1), np.unsignedinteger):
+    x1, x2 = promotion.promote_args_numeric("right_shift", x1, x2)
+    if dtypes.issubdtype(promotion.dtype_of(x1), np.unsignedinteger):
         return lax.shift_right_logical(x1, x2)
     return lax.shift_right_arithmetic(x1, x2)
 
@@ -471,5 +462,5 @@ def bitwise_right_shift(x1: Any, x2: Any, /) -> Array:
 @jit
 def bitwise_count(x: Any, /) -> Array:
     """The number of set bits of |x|, as uint8."""
-    (x,) = promote_args_numeric("bitwise_count", x)
+    (x,) = promotion.promote_args_numeric("bitwise_count", x)
     return lax.population_count(absolute(x)).astype(np.uint8)

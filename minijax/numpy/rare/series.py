@@ -13,14 +13,10 @@ from minijax import lax
 from minijax.compile.jit_api import jit
 from minijax.core import dtypes
 from minijax.core.array import Array
+from minijax.numpy import promotion
 from minijax.numpy.arraylike import check_arraylike, ensure_arraylike
 from minijax.numpy.math import clipping, elementary_functions, ufuncs
 from minijax.numpy.products import contractions
-from minijax.numpy.promotion import (
-    promote_args_inexact,
-    promote_dtypes,
-    promote_dtypes_inexact,
-)
 from minijax.numpy.reduce import moments, reductions
 from minijax.numpy.shapes import creation, diagonals, sorting
 from minijax.numpy.shapes.broadcasting import _where as where
@@ -64,8 +60,8 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> Arr
     x, xp, fp = ensure_arraylike("interp", x, xp, fp)
     if xp.shape != fp.shape or xp.ndim != 1:
         raise ValueError("xp and fp must be one-dimensional arrays of equal size")
-    x, xp = promote_dtypes_inexact(x, xp)
-    (fp,) = promote_dtypes_inexact(fp)
+    x, xp = promotion.promote_dtypes_inexact(x, xp)
+    (fp,) = promotion.promote_dtypes_inexact(fp)
     extrapolate_left = _extrapolates("left", left)
     extrapolate_right = _extrapolates("right", right)
     if dtypes.issubdtype(x.dtype, np.complexfloating):
@@ -107,7 +103,7 @@ def polyval(p: Any, x: Any, *, unroll: int = 16) -> Array:
     against `x`.
     """
     p, x = ensure_arraylike("polyval", p, x)
-    p, x = promote_dtypes(p, x)
+    p, x = promotion.promote_dtypes(p, x)
     shape = lax.broadcast_shapes(p.shape[1:], x.shape)
     start = lax.full_like(x, 0, shape=shape, dtype=x.dtype)
     total, _ = lax.scan(lambda y, c: (y * x + c, None), start, p, unroll=unroll)
@@ -159,9 +155,9 @@ def _conv(
     if x.ndim != 1 or y.ndim != 1:
         raise ValueError(f"{op}() only support 1-dimensional inputs.")
     if preferred_element_type is None:
-        x, y = promote_dtypes_inexact(x, y)
+        x, y = promotion.promote_dtypes_inexact(x, y)
     else:
-        x, y = promote_dtypes(x, y)
+        x, y = promotion.promote_dtypes(x, y)
     if len(x) == 0 or len(y) == 0:
         raise ValueError(
             f"{op}: inputs cannot be empty, got shapes {x.shape} and {y.shape}."
@@ -231,11 +227,11 @@ def cov(
     for weights that do not fit, TypeError for `fweights` that are no integers.
     """
     if y is not None:
-        m, y = promote_args_inexact("cov", m, y)
+        m, y = promotion.promote_args_inexact("cov", m, y)
         if y.ndim > 2:
             raise ValueError("y has more than 2 dimensions")
     else:
-        (m,) = promote_args_inexact("cov", m)
+        (m,) = promotion.promote_args_inexact("cov", m)
     m = ensure_arraylike("cov", m)
     if m.ndim > 2:
         raise ValueError("m has more than 2 dimensions")

@@ -15,17 +15,7 @@ import numpy as np
 from minijax import lax
 from minijax.core import dtypes
 from minijax.core.array import Array
-from minijax.numpy.arguments import (
-    concrete_or_error,
-    default_index_dtype,
-    refuse_out_sharding,
-    static_index,
-)
-from minijax.numpy.arraylike import (
-    check_arraylike,
-    ensure_arraylike,
-    ensure_arraylike_tuple,
-)
+from minijax.numpy import arguments, arraylike
 from minijax.numpy.index import indexing
 from minijax.numpy.math import clipping, differences, ufuncs
 from minijax.numpy.promotion import promote_dtypes_inexact, user_dtype
@@ -48,14 +38,14 @@ def nonzero(
     (a scalar, or a tuple with one for each axis; zero by default). Raises ValueError
     for scalars and ConcretizationTypeError for a traced array without `size`.
     """
-    array = ensure_arraylike("nonzero", a)
+    array = arraylike.ensure_arraylike("nonzero", a)
     if array.ndim == 0:
         raise ValueError(
             "Calling nonzero on 0d arrays is not allowed. Use "
             "jnp.atleast_1d(scalar).nonzero() instead."
         )
     mask = array if array.dtype == np.bool_ else array != 0
-    size = static_index(
+    size = arguments.static_index(
         reductions.sum(mask) if size is None else size,
         "The size argument of jnp.nonzero must be statically specified to use "
         "jnp.nonzero within JAX transformations.",
@@ -94,7 +84,7 @@ def flatnonzero(a: Any, *, size: int | None = None, fill_value: Any = None) -> A
 
 def argwhere(a: Any, *, size: int | None = None, fill_value: Any = None) -> Array:
     """The indices of what is not zero, one row for each; see `nonzero`."""
-    array = ensure_arraylike("argwhere", a)
+    array = arraylike.ensure_arraylike("argwhere", a)
     columns = nonzero(atleast_1d(array), size=size, fill_value=fill_value)
     rows = transpose(joining.vstack(columns))
     if array.ndim == 0:
@@ -112,7 +102,7 @@ def unravel_index(indices: Any, shape: int | Sequence[int]) -> tuple[Array, ...]
     Out of bounds, the nearest valid index is given. Raises ValueError for a shape that
     is no sequence of numbers.
     """
-    rest = ensure_arraylike("unravel_index", indices)
+    rest = arraylike.ensure_arraylike("unravel_index", indices)
     lengths: list[Any]
     try:
         lengths = list(shape)  # type: ignore[arg-type]
@@ -144,7 +134,7 @@ def in_bounds(
         return index % size
     if mode != "raise":
         raise ValueError(f"invalid mode={mode!r}. Expected {modes}.")
-    index = concrete_or_error(
+    index = arguments.concrete_or_error(
         creation.asarray,
         index,
         f"The error occurred because {name} was jit-compiled with mode='raise'. Use "
@@ -174,8 +164,8 @@ def ravel_multi_index(
             f"ravel_multi_index: {len(multi_index)} index arrays for {len(dims)} dims"
         )
     context = "in `dims` argument of ravel_multi_index()."
-    dims = tuple(static_index(length, context) for length in dims)
-    arrays = list(ensure_arraylike_tuple("ravel_multi_index", multi_index))
+    dims = tuple(arguments.static_index(length, context) for length in dims)
+    arrays = list(arraylike.ensure_arraylike_tuple("ravel_multi_index", multi_index))
     default = element_types.result_type(int, *arrays)
     dtype = user_dtype(dtype, default, "ravel_multi_index")
     if not dtypes.issubdtype(dtype, np.integer):
@@ -213,18 +203,18 @@ def diag_indices(n: int, ndim: int = 2) -> tuple[Array, ...]:
 
     Raises ValueError for negative numbers.
     """
-    n = static_index(n, "'n' argument of jnp.diag_indices()")
-    ndim = static_index(ndim, "'ndim' argument of jnp.diag_indices()")
+    n = arguments.static_index(n, "'n' argument of jnp.diag_indices()")
+    ndim = arguments.static_index(ndim, "'ndim' argument of jnp.diag_indices()")
     if n < 0 or ndim < 0:
         raise ValueError(
             f"n and ndim of diag_indices must be nonnegative, got {n} and {ndim}"
         )
-    return (lax.iota(default_index_dtype(n), n),) * ndim
+    return (lax.iota(arguments.default_index_dtype(n), n),) * ndim
 
 
 def diag_indices_from(arr: Any) -> tuple[Array, ...]:
     """The indices of the main diagonal of `arr`, whose axes must be equally long."""
-    array = ensure_arraylike("diag_indices_from", arr)
+    array = arraylike.ensure_arraylike("diag_indices_from", arr)
     if array.ndim < 2:
         raise ValueError("input array must be at least 2-d")
     if len(set(array.shape)) != 1:
@@ -258,9 +248,9 @@ def _triangle(
 
 
 def _triangle_arguments(n: int, k: int, m: int | None) -> tuple[int, int, int]:
-    n = static_index(n, "n argument of jnp.triu_indices")
-    k = static_index(k, "k argument of jnp.triu_indices")
-    m = n if m is None else static_index(m, "m argument of jnp.triu_indices")
+    n = arguments.static_index(n, "n argument of jnp.triu_indices")
+    k = arguments.static_index(k, "k argument of jnp.triu_indices")
+    m = n if m is None else arguments.static_index(m, "m argument of jnp.triu_indices")
     return n, k, m
 
 
@@ -277,7 +267,7 @@ def tril_indices_from(arr: Any, k: int = 0) -> tuple[Array, Array]:
 
 
 def _matrix_shape(name: str, arr: Any) -> tuple[int, int]:
-    shape = ensure_arraylike(name, arr).shape
+    shape = arraylike.ensure_arraylike(name, arr).shape
     if len(shape) != 2:
         raise ValueError("Only 2-D inputs are accepted")
     return shape
@@ -308,8 +298,8 @@ def bincount(
     under `jit`; otherwise as many as needed, at least `minlength`. Raises TypeError for
     numbers that are no integers and ValueError for more than one axis.
     """
-    refuse_out_sharding("bincount", out_sharding)
-    array = ensure_arraylike("bincount", x)
+    arguments.refuse_out_sharding("bincount", out_sharding)
+    array = arraylike.ensure_arraylike("bincount", x)
     if array.dtype == np.bool_:
         array = lax.convert_element_type(array, np.dtype("int32"))
     if not dtypes.issubdtype(array.dtype, np.integer):
@@ -318,11 +308,11 @@ def bincount(
         )
     if array.ndim != 1:
         raise ValueError("only 1-dimensional input supported.")
-    minlength = static_index(
+    minlength = arguments.static_index(
         minlength, "The error occurred because of argument 'minlength' of jnp.bincount."
     )
     if length is None:
-        values = concrete_or_error(
+        values = arguments.concrete_or_error(
             np.asarray,
             array,
             "The error occurred because of argument 'x' of jnp.bincount. To avoid this "
@@ -331,7 +321,7 @@ def bincount(
         needed = int(values.max(initial=0)) + 1 if values.size else 0
         length = max(minlength, needed)
     else:
-        length = static_index(
+        length = arguments.static_index(
             length, "The error occurred because of argument 'length' of jnp.bincount."
         )
     if weights is None:
@@ -358,12 +348,12 @@ def histogram_bin_edges(
     del weights
     if isinstance(bins, str):
         raise NotImplementedError("string values for `bins` not implemented.")
-    check_arraylike("histogram_bin_edges", a, bins)
+    arraylike.check_arraylike("histogram_bin_edges", a, bins)
     array = creation.asarray(a)
     dtype = element_types.to_inexact_dtype(array.dtype)
     if np.ndim(bins) == 1:
         return creation.asarray(bins, dtype=dtype)
-    count = static_index(bins, "bins argument of histogram_bin_edges")
+    count = arguments.static_index(bins, "bins argument of histogram_bin_edges")
     if range is None:
         range = [reductions.min(array), reductions.max(array)]
     limits = creation.asarray(range, dtype=dtype)
@@ -389,11 +379,11 @@ def histogram(
     ValueError for weights of another shape.
     """
     if weights is None:
-        array, _ = ensure_arraylike("histogram", a, bins)
+        array, _ = arraylike.ensure_arraylike("histogram", a, bins)
         (array,) = promote_dtypes_inexact(array)
         weights = creation.ones_like(array)
     else:
-        array, _, weights = ensure_arraylike("histogram", a, bins, weights)
+        array, _, weights = arraylike.ensure_arraylike("histogram", a, bins, weights)
         if array.shape != weights.shape:
             raise ValueError("weights should have the same shape as a.")
         array, weights = promote_dtypes_inexact(array, weights)
@@ -416,7 +406,7 @@ def histogram2d(
     density: bool | None = None,
 ) -> tuple[Array, Array, Array]:
     """`histogramdd` of points in a plane: counts, and the edges of both axes."""
-    x, y = ensure_arraylike("histogram2d", x, y)
+    x, y = arraylike.ensure_arraylike("histogram2d", x, y)
     try:
         count = len(bins)
     except TypeError:
@@ -442,10 +432,10 @@ def histogramdd(
     edges. Raises ValueError for weights, ranges or bins that do not fit the sample.
     """
     if weights is None:
-        sample = ensure_arraylike("histogramdd", sample)
+        sample = arraylike.ensure_arraylike("histogramdd", sample)
         (sample,) = promote_dtypes_inexact(sample)
     else:
-        sample, weights = ensure_arraylike("histogramdd", sample, weights)
+        sample, weights = arraylike.ensure_arraylike("histogramdd", sample, weights)
         if weights.shape != sample.shape[:1]:
             raise ValueError("should have one weight for each sample.")
         sample, weights = promote_dtypes_inexact(sample, weights)

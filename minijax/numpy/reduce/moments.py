@@ -17,20 +17,7 @@ from minijax.core import dtypes
 from minijax.core.array import Array
 from minijax.numpy.arguments import canonicalize_axes
 from minijax.numpy.promotion import ensure_arraylike, promote_dtypes_inexact, user_dtype
-from minijax.numpy.reduce.reducing import (
-    check_where,
-    reduces,
-    refuse_out,
-    static_axes,
-    upcast_small_float,
-)
-from minijax.numpy.reduce.reduction_options import (
-    OF_MEAN,
-    OF_VARIANCE,
-    Axis,
-    Options,
-    takes,
-)
+from minijax.numpy.reduce import reducing, reduction_options
 from minijax.numpy.reduce.reductions import sum
 from minijax.numpy.shapes.broadcasting import _where, broadcast_to
 from minijax.numpy.shapes.creation import constant
@@ -43,27 +30,29 @@ def _plain_mean(a: Any, axes: tuple[int, ...]) -> Array:
     return lax.div(lax.reduce_sum(a, axes), count)
 
 
-@reduces(_plain_mean)
-@takes(OF_MEAN)
-def mean(a: Array, options: Options) -> Array:
+@reducing.reduces(_plain_mean)
+@reduction_options.takes(reduction_options.OF_MEAN)
+def mean(a: Array, options: reduction_options.Options) -> Array:
     """The mean along `axis` (None: all axes), in floating point; NaN for no elements.
 
     `where` says which elements count. `out` is not supported.
     """
     a = ensure_arraylike("mean", a)
-    where = check_where("mean", options.where)
-    refuse_out("mean", options.out)
+    where = reducing.check_where("mean", options.where)
+    reducing.refuse_out("mean", options.out)
     default = element_types.to_inexact_dtype(a.dtype)
     working_dtype = result_dtype = user_dtype(options.dtype, default, "mean")
     if options.dtype is None:
-        working_dtype = upcast_small_float(default)
+        working_dtype = reducing.upcast_small_float(default)
     axis, keepdims = options.axis, options.keepdims
     count = count_elements(a, axis, keepdims, where, working_dtype)
     total = sum(a, axis, dtype=working_dtype, keepdims=keepdims, where=where)
     return lax.convert_element_type(lax.div(total, count), result_dtype)
 
 
-def count_elements(a: Array, axis: Axis, keepdims: bool, where: Any, dtype: Any) -> Any:
+def count_elements(
+    a: Array, axis: reduction_options.Axis, keepdims: bool, where: Any, dtype: Any
+) -> Any:
     """How many elements of `a` are reduced over: a constant, or a sum over `where`."""
     if where is not None:
         where = broadcast_to(where, a.shape)
@@ -76,10 +65,10 @@ def count_elements(a: Array, axis: Axis, keepdims: bool, where: Any, dtype: Any)
     return constant(size, dtype)
 
 
-@reduces()
+@reducing.reduces()
 def average(
     a: Any,
-    axis: Axis = None,
+    axis: reduction_options.Axis = None,
     weights: Any = None,
     returned: bool = False,
     keepdims: bool = False,
@@ -112,7 +101,7 @@ def average(
 
 
 def _weights_along(
-    a: Array, weights: Array, axis: Axis, axes: tuple[int, ...]
+    a: Array, weights: Array, axis: reduction_options.Axis, axes: tuple[int, ...]
 ) -> Array:
     if axis is None:
         raise ValueError("Axis must be specified when shapes of a and weights differ.")
@@ -124,7 +113,7 @@ def _weights_along(
     return lax.reshape(weights, shape, dimensions=tuple(map(int, np.argsort(axes))))
 
 
-def _settled(options: Options) -> dict[str, Any]:
+def _settled(options: reduction_options.Options) -> dict[str, Any]:
     """What the compiled functions are called with, beside a mean that is known.
 
     What to take off the count has two names: NumPy's `ddof`, and the array API's.
@@ -134,13 +123,13 @@ def _settled(options: Options) -> dict[str, Any]:
         correction = ddof
     elif not isinstance(ddof, int) or ddof != 0:
         raise ValueError("ddof and correction can't be provided simultaneously.")
-    axis = static_axes(options.axis)
+    axis = reducing.static_axes(options.axis)
     settled = options.only("dtype out keepdims where")
     return settled | {"axis": axis, "correction": correction}
 
 
-@takes(OF_VARIANCE)
-def var(a: ArrayLike, options: Options) -> Array:
+@reduction_options.takes(reduction_options.OF_VARIANCE)
+def var(a: ArrayLike, options: reduction_options.Options) -> Array:
     """The variance along `axis`: the mean squared distance from the mean.
 
     The sum of squares is divided by the count minus `ddof` (the array API calls it
@@ -152,8 +141,8 @@ def var(a: ArrayLike, options: Options) -> Array:
 
 @jit(static_argnames=("axis", "dtype", "keepdims"))
 def _var(a, *, axis, dtype, out, correction, keepdims, where, a_mean):
-    where = check_where("var", where)
-    refuse_out("var", out)
+    where = reducing.check_where("var", where)
+    reducing.refuse_out("var", out)
     working_dtype, dtype = variance_dtypes(a.dtype, dtype, "var")
     a = lax.convert_element_type(a, working_dtype)
     if a_mean is None:
@@ -187,25 +176,25 @@ def variance_dtypes(a_dtype: Any, dtype: Any, name: str) -> tuple[Any, Any]:
                 "jax.numpy.var does not support a real dtype for the variance of "
                 "complex numbers. Leave dtype out: the result is real anyway."
             )
-        return upcast_small_float(dtype), np.dtype(dtype)
+        return reducing.upcast_small_float(dtype), np.dtype(dtype)
     if not dtypes.issubdtype(a_dtype, np.inexact):
         dtype = element_types.to_inexact_dtype(a_dtype)
-        return upcast_small_float(dtype), np.dtype(dtype)
-    return upcast_small_float(a_dtype), np.dtype(dtypes.finfo(a_dtype).dtype)
+        return reducing.upcast_small_float(dtype), np.dtype(dtype)
+    return reducing.upcast_small_float(a_dtype), np.dtype(dtypes.finfo(a_dtype).dtype)
 
 
-@takes(OF_VARIANCE)
-def std(a: ArrayLike, options: Options) -> Array:
+@reduction_options.takes(reduction_options.OF_VARIANCE)
+def std(a: ArrayLike, options: reduction_options.Options) -> Array:
     """The standard deviation along `axis`: the square root of `var`."""
     return _std(ensure_arraylike("std", a), mean=options.mean, **_settled(options))
 
 
 @jit(static_argnames=("axis", "dtype", "keepdims"))
 def _std(a: Array, *, dtype: Any, out: None, where: Any, **options: Any) -> Array:
-    where = check_where("std", where)
+    where = reducing.check_where("std", where)
     if dtype is not None:
         dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "std")
         if not dtypes.issubdtype(dtype, np.inexact):
             raise ValueError(f"dtype argument to jnp.std must be inexact; got {dtype}")
-    refuse_out("std", out)
+    reducing.refuse_out("std", out)
     return lax.sqrt(var(a, dtype=dtype, where=where, **options))

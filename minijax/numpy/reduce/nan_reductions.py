@@ -15,28 +15,10 @@ from minijax.compile.jit_api import jit
 from minijax.core import dtypes
 from minijax.core.array import Array
 from minijax.numpy.promotion import constant_like, ensure_arraylike, user_dtype
+from minijax.numpy.reduce import reduction_options, reductions
 from minijax.numpy.reduce.moments import mean as plain_mean
 from minijax.numpy.reduce.moments import squared_magnitude, variance_dtypes
 from minijax.numpy.reduce.reducing import check_where, neutral_element, refuse_out
-from minijax.numpy.reduce.reduction_options import (
-    OF_EXTREMUM,
-    OF_NAN_MEAN,
-    OF_NAN_SUM,
-    OF_NAN_VARIANCE,
-    OF_RUNNING,
-    Options,
-    compiled,
-)
-from minijax.numpy.reduce.reductions import (
-    all,
-    argmax,
-    argmin,
-    index_search,
-    max,
-    min,
-    prod,
-    sum,
-)
 from minijax.numpy.reduce.running import cumulative
 from minijax.numpy.shapes.broadcasting import _where
 from minijax.support import element_types
@@ -48,7 +30,12 @@ def _is_nan(a: Array) -> Array:
 
 
 def _nan_reduction(
-    a, name: str, reduction: Callable[..., Array], neutral, names: str, options: Options
+    a,
+    name: str,
+    reduction: Callable[..., Array],
+    neutral,
+    names: str,
+    options: reduction_options.Options,
 ) -> Array:
     """`reduction` of what is not NaN. An extremum without `initial` needs something:
     of nothing but NaN it is NaN."""
@@ -58,54 +45,62 @@ def _nan_reduction(
         return reduction(a, **options.only(names))
     without_nan = _where(_is_nan(a), neutral_element(a.dtype, neutral), a)
     result = reduction(without_nan, **options.only(names))
-    if reduction not in (min, max) or options.initial is not None:
+    if reduction not in (reductions.min, reductions.max) or options.initial is not None:
         return result
-    nothing_else = all(_is_nan(a), **options.only("axis keepdims"))
+    nothing_else = reductions.all(_is_nan(a), **options.only("axis keepdims"))
     return _where(nothing_else, constant_like(a, np.nan), result)
 
 
-@compiled(OF_EXTREMUM)
-def nanmin(a: ArrayLike, options: Options) -> Array:
+@reduction_options.compiled(reduction_options.OF_EXTREMUM)
+def nanmin(a: ArrayLike, options: reduction_options.Options) -> Array:
     """Smallest element that is not NaN; NaN if there is none."""
-    return _nan_reduction(a, "nanmin", min, np.inf, OF_EXTREMUM, options)
+    return _nan_reduction(
+        a, "nanmin", reductions.min, np.inf, reduction_options.OF_EXTREMUM, options
+    )
 
 
-@compiled(OF_EXTREMUM)
-def nanmax(a: ArrayLike, options: Options) -> Array:
+@reduction_options.compiled(reduction_options.OF_EXTREMUM)
+def nanmax(a: ArrayLike, options: reduction_options.Options) -> Array:
     """Largest element that is not NaN; NaN if there is none."""
-    return _nan_reduction(a, "nanmax", max, -np.inf, OF_EXTREMUM, options)
+    return _nan_reduction(
+        a, "nanmax", reductions.max, -np.inf, reduction_options.OF_EXTREMUM, options
+    )
 
 
-@compiled(OF_NAN_SUM)
-def nansum(a: ArrayLike, options: Options) -> Array:
+@reduction_options.compiled(reduction_options.OF_NAN_SUM)
+def nansum(a: ArrayLike, options: reduction_options.Options) -> Array:
     """Sum in which NaN counts as zero; otherwise as `sum`."""
-    return _nan_reduction(a, "nansum", sum, 0, OF_NAN_SUM, options)
+    return _nan_reduction(
+        a, "nansum", reductions.sum, 0, reduction_options.OF_NAN_SUM, options
+    )
 
 
-@compiled(OF_NAN_SUM)
-def nanprod(a: ArrayLike, options: Options) -> Array:
+@reduction_options.compiled(reduction_options.OF_NAN_SUM)
+def nanprod(a: ArrayLike, options: reduction_options.Options) -> Array:
     """Product in which NaN counts as one; otherwise as `prod`."""
-    return _nan_reduction(a, "nanprod", prod, 1, OF_NAN_SUM, options)
+    return _nan_reduction(
+        a, "nanprod", reductions.prod, 1, reduction_options.OF_NAN_SUM, options
+    )
 
 
-@compiled(OF_NAN_MEAN)
-def nanmean(a: ArrayLike, options: Options) -> Array:
+@reduction_options.compiled(reduction_options.OF_NAN_MEAN)
+def nanmean(a: ArrayLike, options: reduction_options.Options) -> Array:
     """Mean of the elements that are not NaN; NaN if there is none."""
     a = ensure_arraylike("nanmean", a)
     options = options._replace(where=check_where("nanmean", options.where))
     refuse_out("nanmean", options.out)
     if not dtypes.issubdtype(a.dtype, np.inexact):
-        return plain_mean(a, **options.only(OF_NAN_MEAN))
+        return plain_mean(a, **options.only(reduction_options.OF_NAN_MEAN))
     dtype = user_dtype(
         options.dtype, element_types.to_inexact_dtype(a.dtype), "nanmean"
     )
     summed = options._replace(dtype=dtype).only("axis dtype keepdims where")
-    count = sum(lax.bitwise_not(_is_nan(a)), **summed)
+    count = reductions.sum(lax.bitwise_not(_is_nan(a)), **summed)
     return lax.div(nansum(a, **summed), count)
 
 
-@compiled(OF_NAN_VARIANCE)
-def nanvar(a: ArrayLike, options: Options) -> Array:
+@reduction_options.compiled(reduction_options.OF_NAN_VARIANCE)
+def nanvar(a: ArrayLike, options: reduction_options.Options) -> Array:
     """Variance of the elements that are not NaN; see `var`."""
     a = ensure_arraylike("nanvar", a)
     where, mean = check_where("nanvar", options.where), options.mean
@@ -120,33 +115,33 @@ def nanvar(a: ArrayLike, options: Options) -> Array:
     distance = _where(_is_nan(a), 0, lax.sub(a, mean))
     squares = squared_magnitude(distance)
     summed = options._replace(where=where).only("axis keepdims where")
-    divisor = sum(lax.bitwise_not(_is_nan(a)), **summed) - options.ddof
+    divisor = reductions.sum(lax.bitwise_not(_is_nan(a)), **summed) - options.ddof
     undefined = lax.le(divisor, constant_like(divisor, 0))
-    total = _where(undefined, np.nan, sum(squares, **summed))
+    total = _where(undefined, np.nan, reductions.sum(squares, **summed))
     divisor = _where(undefined, 1, divisor)
     result = lax.div(total, lax.convert_element_type(divisor, total.dtype))
     return lax.convert_element_type(result, dtype)
 
 
-@compiled(OF_NAN_VARIANCE)
-def nanstd(a: ArrayLike, options: Options) -> Array:
+@reduction_options.compiled(reduction_options.OF_NAN_VARIANCE)
+def nanstd(a: ArrayLike, options: reduction_options.Options) -> Array:
     """Standard deviation of the elements that are not NaN; see `std`."""
     a = ensure_arraylike("nanstd", a)
     options = options._replace(where=check_where("nanstd", options.where))
     refuse_out("nanstd", options.out)
-    return lax.sqrt(nanvar(a, **options.only(OF_NAN_VARIANCE)))
+    return lax.sqrt(nanvar(a, **options.only(reduction_options.OF_NAN_VARIANCE)))
 
 
-@index_search(jit)
+@reductions.index_search(jit)
 def nanargmax(a: Array, axis: int | None = None, keepdims: bool = False) -> Array:
     """Index of the largest element that is not NaN; -1 if there is none."""
-    return _index_without_nan(argmax, -np.inf, a, axis, keepdims)
+    return _index_without_nan(reductions.argmax, -np.inf, a, axis, keepdims)
 
 
-@index_search(jit)
+@reductions.index_search(jit)
 def nanargmin(a: Array, axis: int | None = None, keepdims: bool = False) -> Array:
     """Index of the smallest element that is not NaN; -1 if there is none."""
-    return _index_without_nan(argmin, np.inf, a, axis, keepdims)
+    return _index_without_nan(reductions.argmin, np.inf, a, axis, keepdims)
 
 
 def _index_without_nan(
@@ -160,17 +155,17 @@ def _index_without_nan(
         return find(a, axis=axis, keepdims=keepdims)
     nan_mask = _is_nan(a)
     index = find(_where(nan_mask, neutral, a), axis=axis, keepdims=keepdims)
-    nothing_else = all(nan_mask, axis=axis, keepdims=keepdims)
+    nothing_else = reductions.all(nan_mask, axis=axis, keepdims=keepdims)
     return _where(nothing_else, -1, index)
 
 
-@compiled(OF_RUNNING)
-def nancumsum(a: ArrayLike, options: Options) -> Array:
+@reduction_options.compiled(reduction_options.OF_RUNNING)
+def nancumsum(a: ArrayLike, options: reduction_options.Options) -> Array:
     """Running sum in which NaN counts as zero."""
     return cumulative("nancumsum", lax.cumsum, a, options, replace_nan=0)
 
 
-@compiled(OF_RUNNING)
-def nancumprod(a: ArrayLike, options: Options) -> Array:
+@reduction_options.compiled(reduction_options.OF_RUNNING)
+def nancumprod(a: ArrayLike, options: reduction_options.Options) -> Array:
     """Running product in which NaN counts as one."""
     return cumulative("nancumprod", lax.cumprod, a, options, replace_nan=1)

@@ -18,14 +18,8 @@ from minijax.core.array import Array
 from minijax.core.language import Tracer
 from minijax.core.shaping import convert_element_type_to
 from minijax.core.trees import tree_flatten, tree_unflatten
+from minijax.numpy import promotion
 from minijax.numpy.arguments import concrete_or_error, shape_tuple
-from minijax.numpy.promotion import (
-    check_arraylike,
-    check_arraylike_or_none,
-    ensure_arraylike,
-    unwrap_jax_array,
-    user_dtype,
-)
 from minijax.numpy.shapes.broadcasting import broadcast_to
 from minijax.primitives.shape.ordering import array_copy
 from minijax.programs.sharding.reshard import auto_axes, changes_type, reshard
@@ -66,7 +60,7 @@ def array(
         raise NotImplementedError("Only implemented for order='K'")
     if dtype is not None:
         dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "array")
-    object = unwrap_jax_array(object)
+    object = promotion.unwrap_jax_array(object)
     if copy and isinstance(object, np.ma.MaskedArray):
         object = np.array(object)  # as in JAX, the one place that drops the mask
     result = _from_data(object, dtype, copy)
@@ -113,7 +107,9 @@ def _from_data(object: Any, dtype: Any, copy: bool) -> Any:
         dtype = _common_dtype(leaves)
     if not any(isinstance(leaf, _traced_or_array) for leaf in leaves):
         return lax.stage(np.asarray(_unwrapped(object), dtype=dtype))
-    return _stacked(_from_data(unwrap_jax_array(x), dtype, False) for x in object)
+    return _stacked(
+        _from_data(promotion.unwrap_jax_array(x), dtype, False) for x in object
+    )
 
 
 def _from_numpy(value: Any, dtype: Any) -> Array:
@@ -127,13 +123,13 @@ def _leaves(object: Any) -> Iterator[Any]:
         for each in object:
             yield from _leaves(each)
     else:
-        yield unwrap_jax_array(object)
+        yield promotion.unwrap_jax_array(object)
 
 
 def _unwrapped(object: Any) -> Any:
     if isinstance(object, (list, tuple)):
         return [_unwrapped(each) for each in object]
-    return unwrap_jax_array(object)
+    return promotion.unwrap_jax_array(object)
 
 
 def _common_dtype(leaves: Sequence[Any]) -> Any:
@@ -170,7 +166,7 @@ def asarray(
 
 def copy(a: Any, order: str | None = None) -> Array:
     """A copy of `a` (a `copy` equation where it is traced)."""
-    check_arraylike("copy", a)
+    promotion.check_arraylike("copy", a)
     return array(a, copy=True, order=order)
 
 
@@ -180,8 +176,8 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     Floats to integers round towards zero. Complex to real keeps the real part;
     to bool it asks whether the number is not zero.
     """
-    x = ensure_arraylike("astype", x)
-    dtype = user_dtype(dtype, dtypes.default_float_dtype(), "astype")
+    x = promotion.ensure_arraylike("astype", x)
+    dtype = promotion.user_dtype(dtype, dtypes.default_float_dtype(), "astype")
     if dtypes.issubdtype(x.dtype, np.complexfloating):
         if dtype == np.bool_:
             x = lax.ne(x, np.zeros((), x.dtype))
@@ -334,7 +330,7 @@ def full(
 
     Without `dtype`, the result has the dtype (and weak type) of `fill_value`.
     """
-    check_arraylike("full", fill_value)
+    promotion.check_arraylike("full", fill_value)
     wide = type(fill_value) is int and not -(2**31) <= fill_value < 2**31
     if dtype is not None and wide:
         # Such a number has no dtype of its own; JAX wraps it to the one asked for.
@@ -345,8 +341,8 @@ def full(
 
 def _filled_like(name: str, a, value, dtype, shape, device, out_sharding) -> Array:
     if not (hasattr(a, "dtype") and hasattr(a, "shape")):
-        check_arraylike(name, a)
-        a = unwrap_jax_array(a)
+        promotion.check_arraylike(name, a)
+        a = promotion.unwrap_jax_array(a)
     return _filled(name, shape, value, dtype, device, out_sharding, a)
 
 
@@ -391,7 +387,7 @@ def full_like(
     out_sharding: Any = None,
 ) -> Array:
     """`fill_value` everywhere, with the shape and dtype of `a`."""
-    check_arraylike("full_like", fill_value)
+    promotion.check_arraylike("full_like", fill_value)
     return _filled_like("full_like", a, fill_value, dtype, shape, device, out_sharding)
 
 
@@ -418,7 +414,7 @@ def arange(
         raise TypeError("jnp.arange needs a number as its first argument, not None.")
     if dtype is not None:
         dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "arange")
-    check_arraylike_or_none("arange", start, stop, step)
+    promotion.check_arraylike_or_none("arange", start, stop, step)
     start_name = "stop" if stop is None and step is None else "start"
     start = _static_number(start, start_name)
     stop = _static_number(stop, "stop")

@@ -15,18 +15,8 @@ from minijax.compile.jit_api import jit
 from minijax.core import dtypes
 from minijax.core.array import Array
 from minijax.core.language import canonicalize_dim
-from minijax.numpy.arguments import (
-    canonicalize_axis,
-    concrete_or_error,
-    default_index_dtype,
-)
+from minijax.numpy import arguments, promotion
 from minijax.numpy.math.ufuncs import add, power
-from minijax.numpy.promotion import (
-    constant_like,
-    ensure_arraylike,
-    ensure_arraylike_tuple,
-    user_dtype,
-)
 from minijax.numpy.shapes.broadcasting import _where
 from minijax.numpy.shapes.creation import arange, zeros
 from minijax.numpy.shapes.joining import stack, tile_to_size
@@ -34,7 +24,7 @@ from minijax.support import element_types
 
 
 def _size(value: Any, name: str) -> int:
-    size = concrete_or_error(canonicalize_dim, value, f"argument {name}")
+    size = arguments.concrete_or_error(canonicalize_dim, value, f"argument {name}")
     if size < 0:
         raise ValueError(f"negative dimensions are not allowed, got {name}={size}")
     return size
@@ -51,8 +41,8 @@ def eye(
 
     `k` counts upwards from the main diagonal and may be a traced integer scalar.
     """
-    dtype = user_dtype(dtype, dtypes.default_float_dtype(), "eye")
-    offset = ensure_arraylike("eye", _within_int32(k))
+    dtype = promotion.user_dtype(dtype, dtypes.default_float_dtype(), "eye")
+    offset = promotion.ensure_arraylike("eye", _within_int32(k))
     if offset.shape != () or not dtypes.issubdtype(offset.dtype, np.integer):
         raise ValueError(f"k must be a scalar integer; got {k}")
     shape = (_size(N, "N"), _size(N if M is None else M, "M"))
@@ -78,13 +68,13 @@ def identity(n: int, dtype: Any = None) -> Array:
 
 def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
     """Ones on and below the k-th diagonal, zeros above; float32 by default."""
-    dtype = user_dtype(dtype, np.dtype(np.float32), "tri")
+    dtype = promotion.user_dtype(dtype, np.dtype(np.float32), "tri")
     return _lower_triangle((N, N if M is None else M), k, dtype)
 
 
 def _lower_triangle(shape: tuple[int, int], k: int, dtype: Any) -> Array:
     index_dtype = element_types.default_int_dtype()
-    k = concrete_or_error(operator.index, k, "offset of a triangle")
+    k = arguments.concrete_or_error(operator.index, k, "offset of a triangle")
     row = lax.broadcasted_iota(index_dtype, shape, 0)
     shifted = lax.add(row, np.array(k, index_dtype))
     column = lax.broadcasted_iota(index_dtype, shape, 1)
@@ -106,7 +96,7 @@ def triu(m: Any, k: int = 0) -> Array:
 
 
 def _mask_of(name: str, m: Any, k: int) -> tuple[Array, Array]:
-    m = ensure_arraylike(name, m)
+    m = promotion.ensure_arraylike(name, m)
     if m.ndim < 2:
         raise ValueError(f"Argument to jax.numpy.{name} must be at least 2D")
     mask = _lower_triangle(m.shape[-2:], k, np.bool_)
@@ -115,7 +105,7 @@ def _mask_of(name: str, m: Any, k: int) -> tuple[Array, Array]:
 
 def diag(v: Any, k: int = 0) -> Array:
     """A vector as the k-th diagonal of a matrix, or the k-th diagonal of a matrix."""
-    return _diag(ensure_arraylike("diag", v), operator.index(k))
+    return _diag(promotion.ensure_arraylike("diag", v), operator.index(k))
 
 
 @jit(static_argnames=("k",))
@@ -124,7 +114,7 @@ def _diag(v: Array, k: int) -> Array:
         return diagonal(v, offset=k)
     if v.ndim != 1:
         raise ValueError("diag input must be 1d or 2d")
-    zero = constant_like(v, 0)
+    zero = promotion.constant_like(v, 0)
     size = v.shape[0] + abs(k)
     v = lax.pad(v, zero, ((max(0, -k), max(0, k), 0),))
     on_diagonal = eye(size, k=k, dtype=bool)
@@ -133,7 +123,7 @@ def _diag(v: Array, k: int) -> Array:
 
 def diagflat(v: Any, k: int = 0) -> Array:
     """A matrix with the flattened `v` on its k-th diagonal."""
-    v = ensure_arraylike("diagflat", v)
+    v = promotion.ensure_arraylike("diagflat", v)
     v = lax.reshape(v, (v.size,))
     size = v.shape[0] + abs(k)
     result = zeros(size * size, dtype=v.dtype)
@@ -151,14 +141,14 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
 
     They form the last axis of the result. ValueError for fewer than two axes.
     """
-    a = ensure_arraylike("diagonal", a)
+    a = promotion.ensure_arraylike("diagonal", a)
     if a.ndim < 2:
         raise ValueError("diagonal requires an array of at least two dimensions.")
-    offset = concrete_or_error(
+    offset = arguments.concrete_or_error(
         operator.index, offset, "'offset' argument of jnp.diagonal()"
     )
-    axis1 = canonicalize_axis(axis1, a.ndim)
-    axis2 = canonicalize_axis(axis2, a.ndim)
+    axis1 = arguments.canonicalize_axis(axis1, a.ndim)
+    axis2 = arguments.canonicalize_axis(axis2, a.ndim)
     rows, columns = a.shape[axis1], a.shape[axis2]
     size = max(0, min(rows + min(offset, 0), columns - max(offset, 0)))
     others = [i for i in range(a.ndim) if i not in (axis1, axis2)]
@@ -174,7 +164,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
 
     Columns are x^(N-1) ... x^0, or in the other order if `increasing`.
     """
-    x = ensure_arraylike("vander", x)
+    x = promotion.ensure_arraylike("vander", x)
     if x.ndim != 1:
         raise ValueError("x must be a one-dimensional array")
     N = x.shape[0] if N is None else operator.index(N)
@@ -182,7 +172,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
         raise ValueError("N must be nonnegative")
     exponents = lax.iota(x.dtype, N)
     if not increasing:
-        exponents = lax.sub(constant_like(exponents, N - 1), exponents)
+        exponents = lax.sub(promotion.constant_like(exponents, N - 1), exponents)
     return power(lax.expand_dims(x, (1,)), lax.expand_dims(exponents, (0,)))
 
 
@@ -197,7 +187,7 @@ def fill_diagonal(
         )
     if wrap:
         raise NotImplementedError("wrap=True is not implemented, must use wrap=False")
-    a, val = ensure_arraylike("fill_diagonal", a, val)
+    a, val = promotion.ensure_arraylike("fill_diagonal", a, val)
     if a.ndim < 2:
         raise ValueError("array must be at least 2-d")
     if a.ndim > 2 and len(set(a.shape)) != 1:
@@ -205,7 +195,7 @@ def fill_diagonal(
     n = min(a.shape)
     if val.ndim:
         val = tile_to_size(lax.reshape(val, (val.size,)), n)
-    index = lax.iota(default_index_dtype(n), n)
+    index = lax.iota(arguments.default_index_dtype(n), n)
     return a.at[(index,) * a.ndim].set(val)
 
 
@@ -221,7 +211,7 @@ def meshgrid(
     `indexing="xy"` swaps the first two axes, as for pictures; "ij" does not. With
     `sparse`, the arrays have size one along each other's axes.
     """
-    args = list(ensure_arraylike_tuple("meshgrid", xi))
+    args = list(promotion.ensure_arraylike_tuple("meshgrid", xi))
     if not copy:
         raise ValueError("jax.numpy.meshgrid only supports copy=True")
     if indexing not in ("xy", "ij"):
@@ -252,9 +242,11 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
 
     One array with a leading axis, or a tuple of broadcastable ones if `sparse`.
     """
-    dtype = user_dtype(dtype, element_types.default_int_dtype(), "indices")
+    dtype = promotion.user_dtype(dtype, element_types.default_int_dtype(), "indices")
     shape = tuple(
-        concrete_or_error(operator.index, size, "dimensions argument of jnp.indices")
+        arguments.concrete_or_error(
+            operator.index, size, "dimensions argument of jnp.indices"
+        )
         for size in dimensions
     )
     rank = len(shape)

@@ -14,30 +14,11 @@ from minijax import lax
 from minijax.compile.jit_api import jit
 from minijax.core.array import Array
 from minijax.core.language import canonicalize_dim
-from minijax.numpy.arguments import (
-    canonicalize_axis,
-    concrete_or_error,
-    shape_tuple,
-    static_index,
-)
-from minijax.numpy.arraylike import (
-    check_arraylike,
-    ensure_arraylike,
-    ensure_arraylike_tuple,
-)
+from minijax.numpy import arguments, arraylike
 from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.promotion import promote_dtypes
 from minijax.numpy.reduce.reducing import refuse_out
-from minijax.numpy.shapes import creation
-from minijax.numpy.shapes.shaping import (
-    atleast_1d,
-    atleast_2d,
-    atleast_3d,
-    expand_dims,
-    is_single_array,
-    ravel,
-    transpose,
-)
+from minijax.numpy.shapes import creation, shaping
 from minijax.transforms.vectorization import vmap
 
 # --------------------------------------------------------------------------
@@ -52,16 +33,16 @@ def concatenate(
     All other lengths must agree. The dtype is the promoted one, or `dtype`. Raises
     ValueError for no arrays and for scalars, TypeError for shapes that do not fit.
     """
-    if is_single_array(arrays):
+    if shaping.is_single_array(arrays):
         return _concatenate_array(arrays, axis, dtype=dtype)
-    arrays = ensure_arraylike_tuple("concatenate", arrays)
+    arrays = arraylike.ensure_arraylike_tuple("concatenate", arrays)
     if not arrays:
         raise ValueError("Need at least one array to concatenate.")
     if axis is None:
-        return concatenate([ravel(a) for a in arrays], axis=0, dtype=dtype)
+        return concatenate([shaping.ravel(a) for a in arrays], axis=0, dtype=dtype)
     if arrays[0].ndim == 0:
         raise ValueError("Zero-dimensional arrays cannot be concatenated.")
-    axis = canonicalize_axis(axis, arrays[0].ndim)
+    axis = arguments.canonicalize_axis(axis, arrays[0].ndim)
     return lax.concatenate(_of_one_dtype(arrays, dtype), axis)
 
 
@@ -80,7 +61,7 @@ def _concatenate_array(array: Any, axis: int | None, dtype: Any = None) -> Array
         return lax.reshape(array, (array.size,))
     if array.ndim == 1:
         raise ValueError("Zero-dimensional arrays cannot be concatenated.")
-    axis = canonicalize_axis(axis, array.ndim - 1)
+    axis = arguments.canonicalize_axis(axis, array.ndim - 1)
     lengths = array.shape
     joined = lengths[0] * lengths[axis + 1]
     shape = (*lengths[1 : axis + 1], joined, *lengths[axis + 2 :])
@@ -90,7 +71,7 @@ def _concatenate_array(array: Any, axis: int | None, dtype: Any = None) -> Array
 
 def concat(arrays: Sequence[Any], /, *, axis: int | None = 0) -> Array:
     """`concatenate` under the name of the array API standard."""
-    check_arraylike("concat", *arrays)
+    arraylike.check_arraylike("concat", *arrays)
     return concatenate(arrays, axis=axis)
 
 
@@ -103,57 +84,62 @@ def stack(arrays: Any, axis: int = 0, out: None = None, dtype: Any = None) -> Ar
     if not len(arrays):
         raise ValueError("Need at least one array to stack.")
     refuse_out("stack", out)
-    if is_single_array(arrays):
-        axis = canonicalize_axis(axis, arrays.ndim)
-        return concatenate(expand_dims(arrays, axis + 1), axis=axis, dtype=dtype)
-    arrays = ensure_arraylike_tuple("stack", arrays)
+    if shaping.is_single_array(arrays):
+        axis = arguments.canonicalize_axis(axis, arrays.ndim)
+        return concatenate(
+            shaping.expand_dims(arrays, axis + 1), axis=axis, dtype=dtype
+        )
+    arrays = arraylike.ensure_arraylike_tuple("stack", arrays)
     return lax.stack(_of_one_dtype(arrays, dtype), axis=axis)
 
 
 @inline_jit(static_argnames="axis")
 def unstack(x: Any, /, *, axis: int = 0) -> tuple[Array, ...]:
     """The slices of `x` along `axis`, as a tuple: the inverse of `stack`."""
-    return lax.unstack(ensure_arraylike("unstack", x), axis=axis)
+    return lax.unstack(arraylike.ensure_arraylike("unstack", x), axis=axis)
 
 
 def _each(name: str, widen: Callable[..., Any], tup: Any) -> Any:
     """`widen` of each array, or of each slice of one array along its axis 0."""
-    if is_single_array(tup):
+    if shaping.is_single_array(tup):
         return vmap(widen)(tup)
-    check_arraylike(name, *tup)
+    arraylike.check_arraylike(name, *tup)
     return [widen(a) for a in tup]
 
 
 def vstack(tup: Any | Sequence[Any], dtype: Any = None) -> Array:
     """Arrays on top of each other: along axis 0, vectors as rows."""
-    return concatenate(_each("vstack", atleast_2d, tup), axis=0, dtype=dtype)
+    return concatenate(_each("vstack", shaping.atleast_2d, tup), axis=0, dtype=dtype)
 
 
 def hstack(tup: Any | Sequence[Any], dtype: Any = None) -> Array:
     """Arrays side by side: along axis 1, vectors along their only axis."""
-    arrays = _each("hstack", atleast_1d, tup)
-    rank = arrays.ndim - 1 if is_single_array(arrays) else arrays[0].ndim
+    arrays = _each("hstack", shaping.atleast_1d, tup)
+    rank = arrays.ndim - 1 if shaping.is_single_array(arrays) else arrays[0].ndim
     return concatenate(arrays, axis=0 if rank == 1 else 1, dtype=dtype)
 
 
 def dstack(tup: Any | Sequence[Any], dtype: Any = None) -> Array:
     """Arrays behind each other: along axis 2, after `atleast_3d`."""
-    if is_single_array(tup):
-        arrays = vmap(atleast_3d)(tup)
+    if shaping.is_single_array(tup):
+        arrays = vmap(shaping.atleast_3d)(tup)
     else:
-        arrays = [atleast_3d(a) for a in ensure_arraylike_tuple("dstack", tup)]
+        arrays = [
+            shaping.atleast_3d(a)
+            for a in arraylike.ensure_arraylike_tuple("dstack", tup)
+        ]
     return concatenate(arrays, axis=2, dtype=dtype)
 
 
 def column_stack(tup: Any) -> Array:
     """Vectors as the columns of a matrix; matrices side by side."""
-    if is_single_array(tup):
-        as_column = vmap(lambda x: transpose(atleast_2d(x)))
+    if shaping.is_single_array(tup):
+        as_column = vmap(lambda x: shaping.transpose(shaping.atleast_2d(x)))
         arrays = as_column(tup) if tup.ndim < 3 else tup
     else:
         arrays = [
-            transpose(atleast_2d(a)) if a.ndim < 2 else a
-            for a in ensure_arraylike_tuple("column_stack", tup)
+            shaping.transpose(shaping.atleast_2d(a)) if a.ndim < 2 else a
+            for a in arraylike.ensure_arraylike_tuple("column_stack", tup)
         ]
     return concatenate(arrays, axis=1)
 
@@ -196,7 +182,7 @@ def _with_rank(array: Array, rank: int) -> Array:
 def append(arr: Any, values: Any, axis: int | None = None) -> Array:
     """`values` after `arr`, along `axis` or, without one, both flattened."""
     if axis is None:
-        return concatenate([ravel(arr), ravel(values)], 0)
+        return concatenate([shaping.ravel(arr), shaping.ravel(values)], 0)
     return concatenate([arr, values], axis=axis)
 
 
@@ -205,16 +191,16 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Array:
 
 
 def _split(name: str, ary: Any, sections: Any, axis: int = 0) -> list[Array]:
-    array = ensure_arraylike(name, ary)
-    axis = static_index(axis, f"in jax.numpy.{name} argument `axis`")
+    array = arraylike.ensure_arraylike(name, ary)
+    axis = arguments.static_index(axis, f"in jax.numpy.{name} argument `axis`")
     size = array.shape[axis]
     context = f"in jax.numpy.{name} argument 1"
     is_list = isinstance(sections, (tuple, list))
-    if is_list or (is_single_array(sections) and sections.ndim > 0):
-        cuts = [static_index(cut, context) for cut in sections]
+    if is_list or (shaping.is_single_array(sections) and sections.ndim > 0):
+        cuts = [arguments.static_index(cut, context) for cut in sections]
         sizes = list(np.diff([0, *cuts, size]))
     else:
-        count = concrete_or_error(int, sections, context)
+        count = arguments.concrete_or_error(int, sections, context)
         length, rest = divmod(size, count)
         if rest and name != "array_split":
             raise ValueError(
@@ -247,7 +233,7 @@ def vsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
 
 def hsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
     """`split` along axis 1, for a vector along its only axis."""
-    array = ensure_arraylike("hsplit", ary)
+    array = arraylike.ensure_arraylike("hsplit", ary)
     axis = 0 if array.ndim == 1 else 1
     return _split("hsplit", array, indices_or_sections, axis=axis)
 
@@ -266,8 +252,8 @@ def tile(A: Any, reps: int | Sequence[int]) -> Array:
 
     Missing entries of `reps` stand for one, missing axes of `A` are put in front.
     """
-    array = ensure_arraylike("tile", A)
-    counts = shape_tuple(reps)
+    array = arraylike.ensure_arraylike("tile", A)
+    counts = arguments.shape_tuple(reps)
     counts = (1,) * (array.ndim - len(counts)) + counts
     if len(counts) > array.ndim:
         new_axes = tuple(range(len(counts) - array.ndim))

@@ -13,32 +13,13 @@ import numpy as np
 from minijax import lax
 from minijax.core import dtypes
 from minijax.core.array import Array
-from minijax.numpy.arguments import (
-    canonicalize_axis,
-    concrete_or_error,
-    refuse_out_sharding,
-    static_index,
-)
-from minijax.numpy.arraylike import (
-    as_array,
-    check_arraylike,
-    ensure_arraylike,
-    unwrap_jax_array,
-)
+from minijax.numpy import arguments, arraylike
 from minijax.numpy.index import indexing, taking
 from minijax.numpy.math import clipping
 from minijax.numpy.reduce import counting, reductions, running
-from minijax.numpy.shapes import creation, sorting
+from minijax.numpy.shapes import creation, shaping, sorting
 from minijax.numpy.shapes.broadcasting import _where, broadcast_shapes, broadcast_to
 from minijax.numpy.shapes.joining import concatenate
-from minijax.numpy.shapes.shaping import (
-    along_axis,
-    is_single_array,
-    moveaxis,
-    ravel,
-    reshape,
-    roll,
-)
 
 
 def repeat(
@@ -55,16 +36,16 @@ def repeat(
     when `repeats` is traced; the result is then cut, or filled with its last element.
     Raises ConcretizationTypeError without it.
     """
-    refuse_out_sharding("repeat", out_sharding)
+    arguments.refuse_out_sharding("repeat", out_sharding)
     if isinstance(repeats, (int, np.integer)):
-        check_arraylike("repeat", a)
+        arraylike.check_arraylike("repeat", a)
     else:
-        check_arraylike("repeat", a, repeats)
-    array = as_array(a)
+        arraylike.check_arraylike("repeat", a, repeats)
+    array = arraylike.as_array(a)
     if axis is None:
-        array = ravel(array)
+        array = shaping.ravel(array)
         axis = 0
-    axis = static_index(axis, "'axis' argument of jnp.repeat()")
+    axis = arguments.static_index(axis, "'axis' argument of jnp.repeat()")
     cut = getattr(getattr(array, "aval", None), "cut", None)
     if cut is not None and cut.spec.axes(axis % array.ndim):
         raise ValueError(
@@ -72,7 +53,7 @@ def repeat(
             f"{axis}, and how would it cut the longer one? Reshard the array first."
         )
     if total_repeat_length is None:
-        repeats = concrete_or_error(
+        repeats = arguments.concrete_or_error(
             None,
             repeats,
             "When jit-compiling jnp.repeat, the total number of repeats must be "
@@ -86,7 +67,7 @@ def repeat(
             repeats = np.broadcast_to(repeats, [array.shape[axis]])
         total_repeat_length = int(np.sum(repeats))
     else:
-        repeats = ravel(repeats)
+        repeats = shaping.ravel(repeats)
         if array.ndim != 0:
             repeats = broadcast_to(repeats, [array.shape[axis]])
     if array.ndim == 0:
@@ -99,11 +80,11 @@ def repeat(
     if total_repeat_length == 0:
         shape = list(array.shape)
         shape[axis] = 0
-        return reshape(creation.array([], dtype=array.dtype), shape)
+        return shaping.reshape(creation.array([], dtype=array.dtype), shape)
     if array.shape[axis] == 0:
         return array
     # Mark in the result where each element's copies begin, and count the marks.
-    starts = roll(repeats, shift=1).at[0].set(0)
+    starts = shaping.roll(repeats, shift=1).at[0].set(0)
     starts = running.cumsum(starts)
     marks = creation.zeros([total_repeat_length], dtype="int32").at[starts].add(1)
     source = running.cumsum(marks) - 1
@@ -113,12 +94,12 @@ def repeat(
 def _repeat_equally(array: Array, count: int, axis: int) -> Array:
     """Every element `count` times: a broadcast along a new axis, folded in."""
     shape = list(array.shape)
-    axis = canonicalize_axis(axis, array.ndim)
+    axis = arguments.canonicalize_axis(axis, array.ndim)
     widened = [*shape[: axis + 1], count, *shape[axis + 1 :]]
     kept = [i for i in range(len(widened)) if i != axis + 1]
     result = lax.broadcast_in_dim(array, widened, kept)
     shape[axis] *= count
-    return reshape(result, shape)
+    return shaping.reshape(result, shape)
 
 
 # --------------------------------------------------------------------------
@@ -134,12 +115,12 @@ def delete(
     tracing: index arrays must be concrete, or be declared unique. Raises IndexError for
     indices out of bounds and ConcretizationTypeError for traced ones.
     """
-    array = ensure_arraylike("delete", arr)
-    array, axis = along_axis(array, axis)
+    array = arraylike.ensure_arraylike("delete", arr)
+    array, axis = shaping.along_axis(array, axis)
     size = array.shape[axis]
     before = (slice(None),) * axis
     try:
-        position = canonicalize_axis(operator.index(obj), size)
+        position = arguments.canonicalize_axis(operator.index(obj), size)
     except TypeError:
         pass
     else:
@@ -149,13 +130,15 @@ def delete(
     if isinstance(obj, slice):
         obj = creation.arange(size)[obj]
         assume_unique_indices = True
-    check_arraylike("delete", array, obj)
-    obj = unwrap_jax_array(obj)
+    arraylike.check_arraylike("delete", array, obj)
+    obj = arraylike.unwrap_jax_array(obj)
     is_integer = dtypes.issubdtype(dtypes.dtype(obj), np.integer)
     if is_integer and assume_unique_indices:
-        kept = _kept_indices(ravel(creation.asarray(obj)), size)
+        kept = _kept_indices(shaping.ravel(creation.asarray(obj)), size)
         return array[(*before, kept)]
-    indices = concrete_or_error(np.asarray, obj, "'obj' array argument of jnp.delete()")
+    indices = arguments.concrete_or_error(
+        np.asarray, obj, "'obj' array argument of jnp.delete()"
+    )
     if dtypes.issubdtype(indices.dtype, np.integer):
         mask = np.ones(size, dtype=bool)
         mask[indices] = False
@@ -192,9 +175,9 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     for positions that are neither integers nor a slice.
     """
     position = 0 if isinstance(obj, slice) else obj
-    array, _, inserted = ensure_arraylike("insert", arr, position, values)
-    axis = concrete_or_error(None, axis, "axis argument of jnp.insert()")
-    array, axis = along_axis(array, axis)
+    array, _, inserted = arraylike.ensure_arraylike("insert", arr, position, values)
+    axis = arguments.concrete_or_error(None, axis, "axis argument of jnp.insert()")
+    array, axis = shaping.along_axis(array, axis)
     size = array.shape[axis]
     if isinstance(obj, slice):
         indices = creation.arange(*obj.indices(size))
@@ -206,7 +189,7 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
             f"got {obj}"
         )
     if not dtypes.issubdtype(indices.dtype, np.integer):
-        if indices.size != 0 or is_single_array(obj):
+        if indices.size != 0 or shaping.is_single_array(obj):
             raise ValueError(
                 f"jnp.insert(): index array must be integer typed; got {obj}"
             )
@@ -214,8 +197,8 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
     inserted = creation.array(inserted, ndmin=array.ndim, dtype=array.dtype, copy=False)
     if indices.size == 1:
         if indices.ndim == 0:
-            inserted = moveaxis(inserted, 0, axis)
-        indices = creation.full(inserted.shape[axis], ravel(indices)[0])
+            inserted = shaping.moveaxis(inserted, 0, axis)
+        indices = creation.full(inserted.shape[axis], shaping.ravel(indices)[0])
     count = broadcast_shapes(indices.shape, (inserted.shape[axis],))[0]
     shape = list(array.shape)
     shape[axis] += count

@@ -3,8 +3,6 @@
 In JAX: `jax.scipy.stats.logistic`.
 """
 
-from __future__ import annotations
-
 from minijax import lax
 from minijax import numpy as jnp
 from minijax.core.array import Array

@@ -3,8 +3,6 @@
 In JAX: `jax.scipy.stats.t`.
 """
 
-from __future__ import annotations
-
 import numpy as np
 
 from minijax import lax
