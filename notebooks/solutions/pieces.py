@@ -1,11 +1,33 @@
 """Hints for the pieces of `tiny`: from the first idea to what to read."""
 
 HINTS = {
+    "at.Place.set": (
+        "which array may change? One that nobody else has.",
+        "`np.array(self.array)` is a copy; then `copy[self.index] = values`.",
+        '"Break it" in this chapter, where the copy is forgotten.',
+    ),
+    "at.Place.add": (
+        "`copy[index] += values` counts an index once, however often it comes.",
+        "`np.add.at(copy, self.index, values)`, on a copy.",
+        "`np.add.at` in NumPy's documentation.",
+    ),
     "trace.bind": (
         "are there tracers among the operands? Without one, MEANING computes.",
         "the equation belongs to the innermost of the tracers' programs: the one that "
         "stands last in OPEN. SHAPES gives the types of its results.",
         "`DynamicJaxprTrace.process_primitive` in minijax/core/partial_eval.py.",
+    ),
+    "trace.trace": (
+        "the function runs once, on tracers, while the program is in OPEN.",
+        "what must happen after an exception, too, stands under `finally`; `flatten` "
+        "gives both the outputs and `program.tree`.",
+        "`bind`, which writes into the programs of OPEN; `Program.__call__`.",
+    ),
+    "trace.evaluate": (
+        "a dict from tracers to values; read from it, call, write into it.",
+        "write `read(operand)` first: a tracer that is in the dict, or else "
+        "`outside(operand)`. The outputs are read in the same way.",
+        "`eval_jaxpr` in minijax/core/language.py.",
     ),
     "cache.Jitted.key": (
         "what can tracing see of an argument? That, and nothing else, is in the key.",
@@ -13,10 +35,32 @@ HINTS = {
         "their tree and what `seen_of` gives for each leaf.",
         '"Build it" in this chapter, where the key is described.',
     ),
+    "cache.Jitted.__call__": (
+        "a static argument is a Python value while tracing: it must not be an argument "
+        "of the function that `trace` gets.",
+        "write `without_statics(*arrays)` inside: copy `args`, put the arrays in where "
+        "no static stands, call `self.function`.",
+        "`JitFunction._miss` in minijax/core/jit.py.",
+    ),
     "tree.flatten": (
         "what is not in REGISTRY is a leaf.",
         "take it apart, flatten each child, and collect leaves and structures.",
         "`unflatten` and `build`, which go the other way.",
+    ),
+    "tree.paths": (
+        "of a leaf the answer is a list of one place: the one that was handed down.",
+        'for each child call `paths(child, f"{place}[{name!r}]")`, and join the lists.',
+        "`flatten`, which goes through the children in the same order.",
+    ),
+    "tree.map_tree": (
+        "flatten all trees, and put their leaves side by side: `zip`.",
+        "compare each structure with the first one before anything is computed.",
+        "`tree_map` in minijax/support/tree_util.py.",
+    ),
+    "threefry.threefry": (
+        "two loops, one in the other: five groups, and the four distances of a group.",
+        "to rotate by d: `(b << np.uint32(d)) | (b >> np.uint32(32 - d))`.",
+        '`after_each_round` in this chapter, under "Break it".',
     ),
     "threefry.uniform": (
         "floats between 1 and 2 have one exponent: only their last 23 bits differ.",
@@ -28,6 +72,12 @@ HINTS = {
         "the answer is `bind` on the values; a part for each operand that has a rule "
         "and a tangent; None if there is no part.",
         "`apply_jvp` in minijax/core/autodiff.py.",
+    ),
+    "tangents.rules_of_school": (
+        "write the derivative on paper, and multiply it by t.",
+        "div: t / y, and -t * x * y**-2. tanh: 1 - answer * answer. pow by its second "
+        "operand: log(x) * answer.",
+        "the lambdas of minijax's own rules, in minijax/primitives.",
     ),
     "tangents.jvp": (
         "trace the function, flatten the arguments and the tangents.",
@@ -41,6 +91,16 @@ HINTS = {
         "numbers and of its own input tracers.",
         "`LinearizeTrace` in minijax/core/autodiff.py.",
     ),
+    "linearize.outside": (
+        "two rounds: first all that is made inside, then all that is used.",
+        "a dict from `id(operand)` to the operand keeps each thing once.",
+        "`evaluate` in chapter 02: what it would ask `outside` for, but for numbers.",
+    ),
+    "transposes.rules_of_entries": (
+        "the operation sends a change forward; c is sent back along the same line.",
+        "mul: the first operand gets c * y, the second x * c. sub: c and -c.",
+        "the column `up` of `see.grad` in this chapter.",
+    ),
     "transposes.backward": (
         "keep a dict from a tracer to the cotangent that has come to it so far.",
         "the last equation first: its results' cotangents go to TRANSPOSES, with "
@@ -53,6 +113,12 @@ HINTS = {
         "operands of fewer axes still meet.",
         "`entry_by_entry` in chapter 02, for one example.",
     ),
+    "batching.dot_of_many": (
+        "three cases: both operands have an axis of examples, only x, only y.",
+        "of x alone: its axis is one of the free ones of x; count the batch axes, and "
+        "then the free axes of x before it. Of y alone: behind all free axes of x.",
+        "`_batched_numbers` in minijax/core/dot.py.",
+    ),
     "batching.vmap": (
         "trace the function for one example; its type is `example(leaf, axis)`.",
         "evaluate(program, Many(), the Batched operands, outside=Batched); then each "
@@ -64,10 +130,28 @@ HINTS = {
         "jvp of grad.",
         "`hessian_times` in this chapter.",
     ),
+    "nesting.jacrev": (
+        "one row: what `back` gives for a row of the identity. All rows: a vmap.",
+        "how many rows are there? As many as the value has entries.",
+        "`jacfwd`, above the cell.",
+    ),
     "nesting.implicit": (
         "x first, by bind on the values; then two jvp of the program at x.",
         "the slope has a tangent of ones for x; the change has a's tangent.",
         "the four lines above the cell.",
+    ),
+    "loops.cond": (
+        "trace both, compare, and only then write the equation.",
+        "both branches get the same inputs, found and their own. The operands are the "
+        "condition, found, and the leaves of args.",
+        "`cond` in minijax/programs/control_flow/conditionals.py.",
+    ),
+    "loops.scan": (
+        "the body has three kinds of inputs: found, carry, row; and of outputs: found, "
+        "carry, row.",
+        "a row's type is `Type(type_of(x).shape[1:], type_of(x).dtype)`; count is "
+        "len(found) + len(the carry's leaves).",
+        "`run_scan`, the next cell, which uses all of the parameters.",
     ),
     "loop_rules.cond_of_many": (
         "has the condition an axis? That decides whether one branch runs, or both.",
@@ -75,11 +159,33 @@ HINTS = {
         "picks for each of them.",
         "`scan_of_many`, the next rule.",
     ),
+    "loop_rules.scan_of_many": (
+        "the carry's type may not change, so it has its examples from the start.",
+        "axes of the step: 0 for each carry; for a row 0 or None, as its array has an "
+        "axis or not. The step gets one list: carry and row.",
+        "`cond_of_many`, the rule above.",
+    ),
     "custom.remat": (
         "one equation holds the traced function as its parameter `body`.",
         "what the function takes from outside must become inputs of the body, and "
         "operands of the equation: `tracers_outside` finds it.",
         "`remat_change`, which calls `remat` itself.",
+    ),
+    "custom.custom_vjp": (
+        "`remat` has the same shape, with one parameter instead of three.",
+        "flatten the cotangents of `back` as one tuple: it may give trees.",
+        "`custom_back`, below, which calls your `flat_back`.",
+    ),
+    "custom.custom_of_many": (
+        "back of one example, batched, gives each operand one cotangent an example.",
+        "an operand that all share is used by each of them, and uses add up.",
+        "`remat_of_many`, above, for the trace of `many`.",
+    ),
+    "leaks.leaks": (
+        "a list of tracers keeps tracers alive: hold weak references only.",
+        "`del` the program and your lists before `gc.collect()`; then call each "
+        "reference.",
+        "`holders` and `told`, in the cell above.",
     ),
     "fuser.kernels_of": (
         "a kernel is a list of equations; which is the first one that an equation may "
@@ -87,6 +193,12 @@ HINTS = {
         "not before the last kernel that makes one of its operands; and `fits` must "
         "hold with the kernel's first equation.",
         '"Build it" in this chapter; `written` and `run` use what you return.',
+    ),
+    "fuser.run": (
+        "a block: `made = compute(kernel, values, partial(of_block, shape, part))`.",
+        "for each result that is kept collect its blocks in a list; join them when the "
+        "kernel is done.",
+        "`compute` and `of_block`, in the next cell.",
     ),
     "export.checked": (
         "flatten the arguments; two things are compared.",
@@ -143,6 +255,17 @@ HINTS = {
         "n - 1 rounds: passing = ppermute(passing, ring(n)); then add it to the total.",
         "`reduce_scatter`, which is below the cell.",
     ),
+    "collectives.reduce_scatter": (
+        "think back from the end: in the last round the sum of part d comes to d.",
+        "device d begins with its part d - 1, and in round t it adds its own part "
+        "d - 1 - t; all numbers modulo n.",
+        "`all_reduce`, where whole pieces go around.",
+    ),
+    "collectives.all_gather": (
+        "keep what arrives under the number of the device it comes from.",
+        "in round t the piece of device (d - t) % n arrives at d.",
+        "`all_reduce`: the same rounds, and nothing is added.",
+    ),
     "kernels.pallas_call": (
         "the output is made before the first program: np.full(shape, np.nan).",
         "`for place[:] in itertools.product(*map(range, grid))`; a block of each array "
@@ -159,6 +282,11 @@ HINTS = {
         "the weight and the total are both shrunk by exp(old - new) before a block is "
         "added; the division comes last.",
         "`online_softmax`, and `pallas_call` of chapter 18.",
+    ),
+    "printing.run": (
+        "which equation can run? One whose operands have values.",
+        "`waiting.pop(choose(ready))` takes one out; a number needs no value.",
+        "`evaluate` in chapter 02: the same, in the order of the program.",
     ),
     "printing.threaded": (
         "a new Program, with the inputs of the old one and a token.",

@@ -21,11 +21,13 @@ class Place:
         self.index = index
 
     def set(self, values):
+        """A copy of the array, with other values at the place."""
         copy = np.array(self.array)
         copy[self.index] = values
         return copy
 
     def add(self, values):
+        """A copy with the values added; an index that comes twice counts twice."""
         copy = np.array(self.array)
         np.add.at(copy, self.index, values)
         return copy

@@ -127,6 +127,7 @@ def put_many(x, axis, index, shape):
 
 
 def dot_of_many(x, y, dimension_numbers):
+    """The product for many examples, in which x, y or both are batched."""
     (over_x, over_y), (batch_x, batch_y) = dimension_numbers
     if x.axis is not None:
         over_x, batch_x = past(x.axis, over_x), past(x.axis, batch_x)

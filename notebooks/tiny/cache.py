@@ -36,6 +36,7 @@ class Jitted:
         return tuple(parts)
 
     def __call__(self, *args):
+        """Runs the program of these arguments; traces it, if there is none yet."""
         key = self.key(args)
         free = [i for i in range(len(args)) if i not in self.static]
         if key in self.programs:

@@ -63,24 +63,34 @@ def linear(primitive):
     slopes(primitive, lambda t, y, x, **params: bind(primitive, t, **params))
 
 
-slopes("add", lambda t, z, x, y: like(t, z), lambda t, z, x, y: like(t, z))
-slopes("add_any", lambda t, z, x, y: t, lambda t, z, x, y: t)
-slopes("sub", lambda t, z, x, y: like(t, z), lambda t, z, x, y: like(-t, z))
-slopes("mul", lambda t, z, x, y: t * y, lambda t, z, x, y: x * t)
-slopes("div", lambda t, z, x, y: t / y, lambda t, z, x, y: -t * x * y**-2)
-slopes("neg", lambda t, y, x: -t)
-slopes("log", lambda t, y, x: t / x)
-slopes("exp", lambda t, y, x: t * y)
-slopes("sin", lambda t, y, x: t * cos(x))
-slopes("cos", lambda t, y, x: -(t * sin(x)))
-slopes("tanh", lambda t, y, x: (t + t * y) * (1.0 - y))
-slopes("sqrt", lambda t, y, x: t * (0.5 / y))
-slopes("integer_pow", lambda t, z, x, y: t * (float(y) * power(x, y - 1)))
-slopes(
-    "pow",
-    lambda t, z, x, y: t * (y * bind("pow", x, y - 1.0)),
-    lambda t, z, x, y: t * (log(x) * z),
-)
+def rules_of_school():
+    """The rows of what goes entry by entry, and of the product of matrices."""
+    slopes("add", lambda t, z, x, y: like(t, z), lambda t, z, x, y: like(t, z))
+    slopes("add_any", lambda t, z, x, y: t, lambda t, z, x, y: t)
+    slopes("sub", lambda t, z, x, y: like(t, z), lambda t, z, x, y: like(-t, z))
+    slopes("mul", lambda t, z, x, y: t * y, lambda t, z, x, y: x * t)
+    slopes("div", lambda t, z, x, y: t / y, lambda t, z, x, y: -t * x * y**-2)
+    slopes("neg", lambda t, y, x: -t)
+    slopes("log", lambda t, y, x: t / x)
+    slopes("exp", lambda t, y, x: t * y)
+    slopes("sin", lambda t, y, x: t * cos(x))
+    slopes("cos", lambda t, y, x: -(t * sin(x)))
+    slopes("tanh", lambda t, y, x: (t + t * y) * (1.0 - y))
+    slopes("sqrt", lambda t, y, x: t * (0.5 / y))
+    slopes("integer_pow", lambda t, z, x, y: t * (float(y) * power(x, y - 1)))
+    slopes(
+        "pow",
+        lambda t, z, x, y: t * (y * bind("pow", x, y - 1.0)),
+        lambda t, z, x, y: t * (log(x) * z),
+    )
+    slopes(
+        "dot_general",
+        lambda t, z, x, y, **params: bind("dot_general", t, y, **params),
+        lambda t, z, x, y, **params: bind("dot_general", x, t, **params),
+    )
+
+
+rules_of_school()
 slopes(
     "max",
     lambda t, z, x, y: like(t * share(z, x, y), z),
@@ -92,11 +102,6 @@ slopes(
     None,
     lambda t, z, which, no, yes: where(which, 0.0, like(t, z)),
     lambda t, z, which, no, yes: where(which, like(t, z), 0.0),
-)
-slopes(
-    "dot_general",
-    lambda t, z, x, y, **params: bind("dot_general", t, y, **params),
-    lambda t, z, x, y, **params: bind("dot_general", x, t, **params),
 )
 for name in ("gt", "lt", "eq", "stop_gradient", "random_uniform"):
     slopes(name)

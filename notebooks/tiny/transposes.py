@@ -51,18 +51,23 @@ def alone(primitive):
     return keep
 
 
-entries("add", lambda c, x, y: c, lambda c, x, y: c)
-entries("add_any", lambda c, x, y: c, lambda c, x, y: c)
-entries("sub", lambda c, x, y: c, lambda c, x, y: -c)
-entries("mul", lambda c, x, y: c * y, lambda c, x, y: x * c)
-entries("div", lambda c, x, y: c / y)
-entries("neg", lambda c, x: -c)
-entries(
-    "select_n",
-    None,
-    lambda c, which, no, yes: where(which, 0.0, c),
-    lambda c, which, no, yes: where(which, c, 0.0),
-)
+def rules_of_entries():
+    """The rows of what goes entry by entry: a cotangent for each operand."""
+    entries("add", lambda c, x, y: c, lambda c, x, y: c)
+    entries("add_any", lambda c, x, y: c, lambda c, x, y: c)
+    entries("sub", lambda c, x, y: c, lambda c, x, y: -c)
+    entries("mul", lambda c, x, y: c * y, lambda c, x, y: x * c)
+    entries("div", lambda c, x, y: c / y)
+    entries("neg", lambda c, x: -c)
+    entries(
+        "select_n",
+        None,
+        lambda c, which, no, yes: where(which, 0.0, c),
+        lambda c, which, no, yes: where(which, c, 0.0),
+    )
+
+
+rules_of_entries()
 
 
 @alone("reduce_sum")

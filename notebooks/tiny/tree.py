@@ -56,6 +56,7 @@ def paths(value, place=""):
 
 
 def map_tree(function, first, *others):
+    """The function of the leaves of one tree, or of several of one structure."""
     leaves, structure = flatten(first)
     columns = [leaves]
     for other in others:

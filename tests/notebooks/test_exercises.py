@@ -236,7 +236,7 @@ def test_tiny_is_scored(own_tiny, capsys):
     check("tiny", "02")
     said = capsys.readouterr().out
     assert "02 tracing       15 of 17, 14 of 16" in said
-    assert "failed: 1.0 + x (TypeError: " in said and "-x (other numbers)" in said
+    assert "failed: 1.0 + x (TypeError: " in said and "-x (At index" in said
     check("tiny", "77")
     assert "there is no chapter '77'" in capsys.readouterr().out
 

@@ -6,9 +6,9 @@ that the text forbids, or wrong ones where nobody looks.
 
 import pytest
 
-from minijax_lab import piece_checks, solutions, tiny_pieces
+from minijax_lab import solutions, tiny_pieces
 from minijax_lab.piece_source import Written
-from tests.notebooks import pieces_of_15
+from tests.notebooks import pieces_of_02_to_07, pieces_of_08_to_20, pieces_of_15
 
 BIND = str(tiny_pieces.course_source("trace.bind"))
 SLOPES = str(tiny_pieces.course_source("tangents.slopes"))
@@ -420,7 +420,7 @@ def entries_of_many(primitive, *operands, **params):
             "    near = np.float32(1e-3)\n"
             "    change = grad(function)(x + near * v) - grad(function)(x)\n"
             "    return change / near",
-            "hvp (other numbers)",
+            "hvp (At index ",
         ),
     ],
     "nesting.implicit": [
@@ -783,8 +783,9 @@ def bounds(function, *intervals):
     ],
 }
 
-RIGHT |= pieces_of_15.RIGHT
-WRONG |= pieces_of_15.WRONG
+for module in (pieces_of_02_to_07, pieces_of_08_to_20, pieces_of_15):
+    RIGHT |= module.RIGHT
+    WRONG |= module.WRONG
 
 
 @pytest.mark.parametrize(
@@ -804,7 +805,7 @@ def test_a_wrong_answer_is_refused_and_why(name, text, said):
 
 
 def test_every_piece_is_looked_at_and_has_hints():
-    assert set(piece_checks.CHECKS) <= set(tiny_pieces.PIECES)
+    assert set(tiny_pieces.CHECKS) <= set(tiny_pieces.PIECES)
     assert set(WRONG) >= set(tiny_pieces.PIECES) - {"tangents.jvp"}
     for name in tiny_pieces.PIECES:
         assert len(solutions.hints(name)) == 3, name

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import importlib
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -375,10 +375,27 @@ def sizes_must_divide() -> None:
 
 
 def sums_come_over_the_wire() -> None:
+    pieces = [np.full(4, float(d + 1), np.float32) for d in range(4)]
+    over_the_wire("all_reduce", pieces, [sum(pieces)] * 4, 3 * pieces[0].nbytes)
+
+
+def parts_come_over_the_wire() -> None:
+    pieces = [np.arange(1, 5, dtype=np.float32) * (d + 1) for d in range(4)]
+    over_the_wire("reduce_scatter", pieces, np.split(sum(pieces), 4), 12)
+    pieces = [np.arange(1, 7, dtype=np.float32) * (d + 1) for d in range(3)]
+    over_the_wire("reduce_scatter", pieces, np.split(sum(pieces), 3), 16)
+
+
+def all_pieces_come_over_the_wire() -> None:
+    pieces = [np.arange(2, dtype=np.float32) + 10 * d for d in range(5)]
+    over_the_wire("all_gather", pieces, [np.concatenate(pieces)] * 5, 32)
+
+
+def over_the_wire(name: str, pieces: list[Any], right: list[Any], most: int) -> None:
+    """Raises unless a collective is right, and each device sends no more than this."""
     collectives = module("collectives")
     ppermute, ring = collectives.ppermute, collectives.ring
-    pieces = [np.full(4, float(d + 1), np.float32) for d in range(4)]
-    total = sum(pieces)
+    collective, count = getattr(collectives, name), len(pieces)
     asked: list[Any] = []
 
     def watched(given: Any, pairs: Any) -> Any:
@@ -390,21 +407,21 @@ def sums_come_over_the_wire() -> None:
 
     before = sum(collectives.sent)
     collectives.ppermute = watched
-    found = collectives.all_reduce(list(pieces))
-    for device, mine in enumerate(found):
-        alike(f"device {device}", mine, total)
+    found = collective(list(pieces))
+    for device in range(count):
+        alike(f"device {device}", found[device], right[device])
     assert asked, "nothing was sent: every message goes through ppermute"
-    others = [pairs for pairs in asked if not set(pairs) <= set(ring(4))]
+    others = [pairs for pairs in asked if not set(pairs) <= set(ring(count))]
     assert not others, f"a device sends to the next one only, and not as in {others[0]}"
-    sent = (sum(collectives.sent) - before) / 4
-    most = 3 * pieces[0].nbytes
+    sent = (sum(collectives.sent) - before) / count
     assert sent <= most, f"each device sends {sent:g} B; expected at most {most}"
     collectives.ppermute = cut_wire
-    alone = collectives.all_reduce(list(pieces))
-    assert not np.array_equal(alone[0], total), (
-        "with a wire that delivers zeros device 0 still has the sum of all pieces: it "
-        "did not come over the wire"
+    alone = collective(list(pieces))
+    assert not np.array_equal(alone[0], right[0]), (
+        "with a wire that delivers zeros device 0 still has the right result: it did "
+        "not come over the wire"
     )
+    collectives.ppermute = ppermute
 
 
 def grids_go_last_axis_fastest() -> None:
@@ -617,6 +634,8 @@ CHECKS: dict[str, tuple[Callable[[], None], ...]] = {
     "export.load": (damage_is_found,),
     "placed.slices": (sizes_must_divide,),
     "collectives.all_reduce": (sums_come_over_the_wire,),
+    "collectives.reduce_scatter": (parts_come_over_the_wire,),
+    "collectives.all_gather": (all_pieces_come_over_the_wire,),
     "kernels.pallas_call": (
         grids_go_last_axis_fastest,
         unwritten_is_nan,
@@ -634,9 +653,9 @@ CHECKS: dict[str, tuple[Callable[[], None], ...]] = {
 }
 
 
-def complaint(name: str) -> str | None:
-    """Returns what the first check of a piece that does not hold says, or None."""
-    for check in CHECKS.get(name, ()):
+def complaint(checks: Iterable[Callable[[], None]]) -> str | None:
+    """Returns what the first check says that does not hold, or None."""
+    for check in checks:
         try:
             check()
         except AssertionError as error:

@@ -216,11 +216,14 @@ class Written:
             needed = [node for node in body if first < node.lineno <= last]
             exec(compile(ast.Module(needed, []), file, "exec"), vars(module))
         made: dict[str, Any] = {}
+        called = f"{self.path}()"  # what fills a table has to fill it anew
+        again = [node for node in body if ast.unparse(node) == called]
         node = found_in("\n".join(lines), self.path)
         exec(compile(ast.Module([node], []), file, "exec"), vars(module), made)
         new, old = made[node.name], operator.attrgetter(self.path)(module)
         for attribute in ("__code__", "__defaults__", "__kwdefaults__", "__doc__"):
             setattr(old, attribute, getattr(new, attribute))
+        exec(compile(ast.Module(again, []), file, "exec"), vars(module))
 
     def needed(self, text: str) -> list[Statement]:
         """Returns what the piece needs and a module's text has not, in order."""

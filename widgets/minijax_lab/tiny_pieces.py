@@ -16,26 +16,46 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from minijax_lab import grading, piece_checks, solutions, tiny_score
+from minijax_lab import grading, piece_checks, rule_checks, solutions, tiny_score
 from minijax_lab.piece_source import Refused, Written, found_in
 
 # The pieces that chapters leave open, and the chapter whose programs are run.
 PIECES = {
+    "at.Place.set": "01",
+    "at.Place.add": "01",
     "trace.bind": "02",
+    "trace.trace": "02",
+    "trace.evaluate": "02",
     "cache.Jitted.key": "03",
+    "cache.Jitted.__call__": "03",
     "tree.flatten": "04",
+    "tree.paths": "04",
+    "tree.map_tree": "04",
+    "threefry.threefry": "05",
     "threefry.uniform": "05",
     "tangents.slopes": "06",
+    "tangents.rules_of_school": "06",
     "tangents.jvp": "06",
     "linearize.linearize": "07",
+    "linearize.outside": "07",
+    "transposes.rules_of_entries": "07",
     "transposes.backward": "07",
     "batching.entries_of_many": "08",
+    "batching.dot_of_many": "08",
     "batching.vmap": "08",
     "nesting.hvp": "09",
+    "nesting.jacrev": "09",
     "nesting.implicit": "09",
+    "loops.cond": "10",
+    "loops.scan": "10",
     "loop_rules.cond_of_many": "10",
+    "loop_rules.scan_of_many": "10",
     "custom.remat": "11",
+    "custom.custom_vjp": "11",
+    "custom.custom_of_many": "11",
+    "leaks.leaks": "12",
     "fuser.kernels_of": "13",
+    "fuser.run": "13",
     "export.checked": "14",
     "export.load": "14",
     "modules.Scope.child": "15",
@@ -46,9 +66,12 @@ PIECES = {
     "optimizers.apply_updates": "15",
     "placed.slices": "16",
     "collectives.all_reduce": "17",
+    "collectives.reduce_scatter": "17",
+    "collectives.all_gather": "17",
     "kernels.pallas_call": "18",
     "attention.online_softmax": "19",
     "attention.flash_attention": "19",
+    "printing.run": "20",
     "printing.threaded": "20",
     "recurrence.recur_tangent": "21",
     "recurrence.recur_transpose": "21",
@@ -57,6 +80,26 @@ PIECES = {
     "intervals.power": "21",
     "intervals.bounds": "21",
 }
+
+
+CHECKS = piece_checks.CHECKS | rule_checks.CHECKS
+# Pieces that may write other equations than the course's: their numbers count.
+FREE = {
+    "tangents.rules_of_school",
+    "transposes.rules_of_entries",
+    "batching.dot_of_many",
+    "loops.scan",
+    "loop_rules.scan_of_many",
+    "custom.custom_of_many",
+}
+# The digits of chapter 11 train on these.
+PIECES_OF_TRAINING = (
+    *("trace.bind", "trace.trace", "trace.evaluate", "tree.flatten", "tree.map_tree"),
+    *("threefry.threefry", "threefry.uniform", "tangents.slopes"),
+    *("tangents.rules_of_school", "linearize.linearize"),
+    *("transposes.rules_of_entries", "transposes.backward"),
+    *("batching.entries_of_many", "batching.dot_of_many", "batching.vmap"),
+)
 
 
 def piece(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -123,12 +166,15 @@ def course_piece(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 def judge(written: Written) -> str | None:
     """Returns what the programs of the piece's chapter find wrong with it, or None."""
     module = written.module
+    home = str(own_folder().parent)
     try:
         with trial(written):
             with grading.time_limit(tiny_score.SECONDS):
                 score = tiny_score.score_chapter(PIECES[written.name])
+                score.failed += written_otherwise(written, score, home)
                 if not score.failed:
-                    return piece_checks.complaint(written.name)
+                    checks = CHECKS.get(written.name, ())
+                    return piece_checks.complaint(checks)
     except grading.TookTooLong:
         return f"It ran for more than {tiny_score.SECONDS} seconds."
     except Refused as refused:
@@ -137,6 +183,21 @@ def judge(written: Written) -> str | None:
         return f"tiny/{module}.py with it raised {type(error).__name__}: {error}"
     right = f"{score.right} of {score.count} programs of chapter {score.chapter}"
     return f"It gets {right} right. First to fail: {score.failed[0]}."
+
+
+def written_otherwise(
+    written: Written, score: tiny_score.ChapterScore, home: str
+) -> list[str]:
+    """The programs whose text this piece changes, where it should not.
+
+    What the learner's other pieces, in `tiny` in the folder `home`, write in another
+    way is not its fault.
+    """
+    if written.name in FREE or not score.otherwise:
+        return []
+    with tiny_score.read_anew(home):
+        before = tiny_score.score_chapter(score.chapter).otherwise
+    return [line for line in score.otherwise if line not in before]
 
 
 def own_folder() -> Path:

@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from minijax_lab import tiny_networks
+from minijax_lab.answers import difference
 from minijax_lab.grading import TookTooLong, time_limit
 from minijax_lab.tiny_programs import PROGRAMS, Tiny, TinyProgram, plain
 
@@ -39,6 +40,7 @@ TITLES = {
     "09": "composing",
     "10": "control flow",
     "11": "custom rules",
+    "12": "leaks",
     "13": "fusion",
     "14": "export",
     "15": "a network",
@@ -53,7 +55,10 @@ TITLES = {
 
 @dataclass
 class ChapterScore:
-    """What a chapter's programs gave: how many were right, and which failed."""
+    """What a chapter's programs gave: how many were right, and which failed.
+
+    `otherwise` are those with right numbers, and another text than JAX's.
+    """
 
     chapter: str
     count: int = 0
@@ -61,6 +66,7 @@ class ChapterScore:
     texts: int = 0
     same_texts: int = 0
     failed: list[str] = field(default_factory=list)
+    otherwise: list[str] = field(default_factory=list)
 
 
 @contextlib.contextmanager
@@ -142,9 +148,10 @@ def lines_of(scores: list[ChapterScore]) -> Iterator[str]:
         if one.texts:
             words += f", {one.same_texts} of {one.texts} as JAX writes them"
         yield words
-        if one.failed:
-            more = len(one.failed) - 3
-            names = "; ".join(one.failed[:3])
+        failed = one.failed + one.otherwise
+        if failed:
+            more = len(failed) - 3
+            names = "; ".join(failed[:3])
             yield f"     failed: {names}" + (f"; {more} more" if more > 0 else "")
 
 
@@ -193,7 +200,7 @@ def score_program(program: TinyProgram, answer: Any, one: ChapterScore) -> None:
         same = sums_sorted(plain(str(traced))) == sums_sorted(answer["text"])
         one.same_texts += same
         if not same:
-            one.failed.append(f"{program.line} (right, but written otherwise)")
+            one.otherwise.append(f"{program.line} (right, but written otherwise)")
 
 
 def sums_sorted(text: str) -> str:
@@ -212,10 +219,8 @@ def compare(tiny: Any, found: Any, values: list[Any]) -> None:
     assert len(leaves) == len(values), f"{len(leaves)} results, not {len(values)}"
     for leaf, value in zip(leaves, values):
         right = np.asarray(value, np.float32)
-        shape = np.shape(leaf)
-        assert shape == right.shape, f"its shape is {shape}, not {right.shape}"
-        close = np.allclose(np.asarray(leaf, float), right, rtol=1e-4, atol=1e-5)
-        assert close, "other numbers"
+        wrong = difference(leaf, right, rtol=1e-4)
+        assert wrong is None, str(wrong).rstrip(".")
 
 
 def module(name: str) -> Any:
@@ -307,6 +312,20 @@ def root_has_a_slope() -> None:
 
     found = transposes.grad(square_root)(np.float32(4.0))
     assert abs(float(found) - 0.25) < 1e-5, f"the slope of the root of 4 is {found}"
+
+
+def leaks_are_told() -> None:
+    leaks = module("leaks").leaks
+    kept: dict[str, Any] = {}
+
+    def keeps(x: Any) -> Any:
+        kept["y"] = x * 2.0
+        return kept["y"] + 1.0
+
+    found = leaks(lambda x: x * 2.0 + 1.0, np.float32(3.0))
+    assert found == [], f"a function that keeps nothing: expected [], got {found}"
+    found, right = leaks(keeps, np.float32(3.0)), ["Tracer(f32[]): key 'y' of a dict"]
+    assert found == right, f"expected {right}, got {found}"
 
 
 def saved(function: Callable[..., Any], *args: Any) -> tuple[Any, bytes]:
@@ -477,6 +496,7 @@ OWN_CHECKS: dict[str, dict[str, Callable[[], None]]] = {
     "04": {"flatten and unflatten": trees_come_back},
     "05": {"bits": bits_are_jax, "split": keys_are_jax, "uniform": uniform_is_jax},
     "09": {"slope of a root": root_has_a_slope},
+    "12": {"leaks": leaks_are_told},
     "14": {
         "wrong arguments": wrong_arguments_are_refused,
         "other files": other_files_are_refused,
