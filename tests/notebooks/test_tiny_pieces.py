@@ -72,7 +72,7 @@ def test_the_score_says_who_wrote_what(own_tiny, cell, capsys):
     check("tiny", "09")
     check("tiny")
     said = capsys.readouterr().out
-    both = "(yours: nesting.hvp; the course's: nesting.implicit)."
+    both = "(yours: nesting.hvp; the course's: nesting.jacrev, nesting.implicit)."
     assert f"tiny: 1 of {count} pieces are yours {both}" in said
     assert f"tiny: 1 of {count} pieces are yours (yours: nesting.hvp)." in said
 

@@ -63,7 +63,12 @@ def a_program_is_closed_after_an_exception() -> None:
 def the_function_runs_on_tracers_once() -> None:
     trace = module("trace")
     seen: list[Any] = []
-    trace.trace(lambda x: seen.append(x) or x * 2.0, ROW)
+
+    def noted(x: Any) -> Any:
+        seen.append(x)
+        return x * 2.0
+
+    trace.trace(noted, ROW)
     assert len(seen) == 1, f"tracing ran the function {len(seen)} times, expected once"
     assert isinstance(seen[0], trace.Tracer), "the function ran on numbers"
 
@@ -79,11 +84,12 @@ def what_is_outside_is_asked_for() -> None:
             asked.append(operand)
             return 10.0
 
-        return trace.evaluate(inner, trace.MEANING, [3.0], outside=outside)
+        kept.extend(trace.evaluate(inner, trace.MEANING, [3.0], outside=outside))
+        return y
 
     kept: list[Any] = []
     try:
-        trace.trace(lambda y: kept.extend(outer(y)) or y, np.float32(1.0))
+        trace.trace(outer, np.float32(1.0))
     except (TypeError, KeyError) as error:
         kept = [error]
     assert kept == [40.0, 10.0, 10.0], (
@@ -223,7 +229,7 @@ def every_row_is_a_derivative() -> None:
         for moved in range(count):
             row_is_derivative(primitive, moved, [ONE, TWO][:count], params)
     matrix = np.arange(6.0).reshape(2, 3) - 2.5
-    numbers = {"dimension_numbers": (([1], [1]), ([], []))}
+    numbers: dict[str, Any] = {"dimension_numbers": (([1], [1]), ([], []))}
     for moved in range(2):
         row_is_derivative("dot_general", moved, [matrix, matrix[::-1] * 0.3], numbers)
         for primitive in ("add", "sub", "mul", "div"):
@@ -442,7 +448,7 @@ def loops_are_one_equation() -> None:
         assert row == (), f"a step gets one row, of shape (), and here it is {row}"
         last, (all_of_them, same) = program(2.0, rows)
         right = [1.0]
-        for x in rows:
+        for x in rows.tolist():
             right.append(right[-1] * 2.0 + x)
         alike("the last carry", last["a"], right[-1])
         alike("the rows of carries", all_of_them, right[1:])
