@@ -22,11 +22,9 @@ from minijax.core.runtime import Clients, Sharding, SingleDeviceSharding
 from minijax.core.source_info import NameStackContext
 from minijax.core.state import TraceKey
 from minijax.numpy import array_methods
-from minijax.primitives.parallel import collectives
 from minijax.primitives.random import random_bits
 from minijax.programs.compiling import LibraryCompilation
 from minijax.programs.custom import calls_in_traces
-from minijax.programs.shard_map import gathers
 from minijax.programs.shard_map.varying import Varying
 from minijax.programs.sharding.explicit_types import Cuts
 from minijax.programs.sharding.types_on_meshes import manual_axis_type_of, sharding_of
@@ -66,9 +64,7 @@ enter(type_extensions, Cuts, Cuts())
 enter(type_extensions, Varying, Varying())
 enter(told_of_types, "sharding", sharding_of)
 enter(told_of_types, "manual_axis_type", manual_axis_type_of)
-
-for to, gather in gathers.GATHERS_TO.items():
-    enter(collectives.gathers_to, to, gather)
+enter(told_of_types, "mat", manual_axis_type_of)
 
 # How programs are compiled, placed and launched.
 dispatch.compile_by(LibraryCompilation())

@@ -33,8 +33,10 @@ def nbytes(self: Array) -> int:
 
 
 def _elsewhere(array: Array) -> bool:
-    """Whether other processes hold values of the array that this one does not."""
+    """Whether other processes hold values that this one does not, or all addends."""
     sharding = array._buffer._sharding
+    if array.aval.cut is not None and array.aval.cut.spec.unreduced:
+        return True
     if sharding.is_fully_addressable:
         return False
     return not (sharding.is_fully_replicated and sharding.addressable_devices)
@@ -46,10 +48,8 @@ def __repr__(self: Array) -> str:
         return f"Array(shape={self.shape}, dtype={self.dtype.name}, deleted)"
     if _elsewhere(self):
         weak = ", weak_type=True" if self.weak_type else ""
-        return f"Array(shape={self.shape}, dtype={self.dtype.name}{weak})"
-    if self.aval.cut is not None and self.aval.cut.spec.unreduced:
-        kind = f"dtype={self.dtype.name}, sharding={self.sharding}"
-        return f"Array(shape={self.shape}, {kind})"
+        addends = "" if self.aval.cut is None else f", sharding={self.sharding}"
+        return f"Array(shape={self.shape}, dtype={self.dtype.name}{weak}{addends})"
     if isinstance(self.dtype, dtypes.ExtendedDType):
         bits = self._read()
         return f"Array({self.shape}, dtype={self.dtype.name}) overlaying:\n{bits}"

@@ -73,10 +73,11 @@ def is_fully_replicated(self: Array) -> bool:
 def addressable_shards(self: Array) -> list[Shard]:
     """The parts of the array on this process's devices."""
     sharding = self._buffer._sharding
-    indices = sharding.devices_indices_map(self.shape)
+    addends = self.aval.cut is not None and self.aval.cut.spec.unreduced
+    indices = {} if addends else sharding.devices_indices_map(self.shape)
     copies = _replica_ids(indices)
     return [
-        Shard(device, indices[device], wrap(part), copies[device])
+        Shard(device, indices.get(device), wrap(part), copies.get(device))
         for device, part in buffer_copies.shards(self._buffer)
     ]
 
@@ -196,10 +197,10 @@ class Shard:
     __slots__ = ("device", "index", "data", "replica_id")
 
     def __init__(
-        self, device: Any, index: tuple, data: Array | None, replica_id: int = 0
+        self, device: Any, index: Any, data: Array | None, replica_id: Any = 0
     ):
         self.device = device
-        self.index = index
+        self.index = index  # None of a device's addend, which is no slice
         self.data = data  # None on the device of another process
         self.replica_id = replica_id
 

@@ -221,15 +221,56 @@ def _type_of(program):
     return lambda t: str(t.mj.typeof(program(t)))
 
 
+_U, _R = {"unreduced": {"x"}}, {"reduced": {"x"}}
+
+
+def _shardings(t, name, spec, value):
+    named = t.lib.Named(t.u.sharding.mesh, spec)
+    out = t.mj.jit(lambda x: x, **{name: named})(value)
+    return [str(t.mj.typeof(out)), t.whole(out)]
+
+
+_several(
+    in_shardings_unreduced=lambda t: _shardings(t, "in_shardings", t.P(**_U), t.u),
+    in_shardings_reduced=lambda t: _shardings(t, "in_shardings", t.P(**_R), t.r),
+    in_shardings_lost=lambda t: _shardings(t, "in_shardings", t.P(), t.u),
+    in_shardings_lost_reduced=lambda t: _shardings(t, "in_shardings", t.P(), t.r),
+    in_shardings_added=lambda t: _shardings(t, "in_shardings", t.P(**_U), t.m),
+    in_shardings_added_reduced=lambda t: _shardings(t, "in_shardings", t.P(**_R), t.m),
+    in_shardings_host=lambda t: _shardings(
+        t, "in_shardings", t.P(**_U), t.lib.numbers(8, 8)
+    ),
+    out_shardings_unreduced=lambda t: _shardings(t, "out_shardings", t.P(**_U), t.u),
+    out_shardings_reduced=lambda t: _shardings(t, "out_shardings", t.P(**_R), t.r),
+    out_shardings_lost=lambda t: _shardings(t, "out_shardings", t.P(), t.u),
+    out_shardings_lost_reduced=lambda t: _shardings(t, "out_shardings", t.P(), t.r),
+    out_shardings_added=lambda t: _shardings(t, "out_shardings", t.P(**_U), t.m),
+    out_shardings_added_reduced=lambda t: _shardings(
+        t, "out_shardings", t.P(**_R), t.m
+    ),
+    shards_of_reduced=lambda t: [
+        str(len(t.r.addressable_shards)),
+        str(t.r.addressable_shards[0].index),
+        t.r.addressable_shards[0].data,
+    ],
+    shards_of_unreduced=lambda t: [
+        str(len(t.u.addressable_shards)),
+        t.u.addressable_shards[0].data,
+        t.u.addressable_shards[3].data,
+    ],
+    data_of_unreduced=lambda t: t.u.addressable_data(3),
+    printed_reduced=lambda t: [repr(t.r), str(t.r)],
+    printed_unreduced=lambda t: [str(t.u)],
+    copied=lambda t: t.told(t.u.copy()),
+    put_back=lambda t: t.whole(t.mj.device_put(t.u, t.P(None, None))),
+    put_reduced=lambda t: str(t.mj.typeof(t.mj.device_put(t.m, t.P(**_R)))),
+    put_unreduced=lambda t: str(t.mj.typeof(t.mj.device_put(t.m, t.P(**_U)))),
+)
+
 # What minijax does not do with the words, and must not forget either. `pure_callback`
 # is refused as well, but ends the process in JAX.
 NOT_HERE = {
-    "shard_map": lambda t: t.mj.shard_map(lambda u: u, out_specs=t.P("x", None))(t.u),
-    "specs": lambda t: t.mj.shard_map(
-        lambda m: m, in_specs=t.P(reduced={"x"}), out_specs=t.P(reduced={"x"})
-    )(t.r),
     "ref": lambda t: t.mj.new_ref(t.u)[...],
-    "in_shardings": lambda t: t.mj.jit(lambda u: u, in_shardings=t.u.sharding)(t.u),
     "constraint": lambda t: t.mj.jit(
         lambda u: t.lax.with_sharding_constraint(u, t.P(None, None))
     )(t.u),

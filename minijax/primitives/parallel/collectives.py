@@ -31,8 +31,14 @@ from minijax.core.rules import (
 )
 from minijax.core.state import state
 from minijax.primitives.index import gathering
+from minijax.primitives.index.dynamic_slicing import dynamic_slice_in_dim
 from minijax.primitives.parallel import manual_lowering
-from minijax.primitives.parallel.variation import staging_of_collective
+from minijax.primitives.parallel.manual_lowering import names_of
+from minijax.primitives.parallel.variation import (
+    moved,
+    staging_of_collective,
+    unreduced_psum_p,
+)
 from minijax.primitives.reduce import reductions
 from minijax.primitives.shape import broadcasting, rearranging, slicing
 from minijax.primitives.shape.squeezing import canonicalize_axis, expand_dims, squeeze
@@ -41,10 +47,6 @@ from minijax.support.tree_util import tree_map
 from minijax.values.named_axes import NamedAxisEffect
 
 Axes = Hashable | tuple[Hashable, ...]
-
-
-def _names(axis_name: Axes) -> tuple[Hashable, ...]:
-    return axis_name if isinstance(axis_name, (tuple, list)) else (axis_name,)
 
 
 def _check_bound(axes: Sequence[Hashable]) -> None:
@@ -95,7 +97,7 @@ def _exchanged_along(axis_name: Axes, axis_index_groups: Any, tiled: bool) -> di
     if groups and len(set(map(len, groups))) > 1:
         raise ValueError(f"axis_index_groups must have one size, got {groups}")
     size = _group_size(axis_name, groups)
-    along = {"axis_name": _names(axis_name), "axis_index_groups": groups}
+    along = {"axis_name": names_of(axis_name), "axis_index_groups": groups}
     return {**along, "axis_size": size, "tiled": tiled}
 
 
@@ -121,7 +123,10 @@ def _all_reduce(
         _check_bound(axes)
         removed = {axis for axis in axes if isinstance(axis, int)}
         shape = tuple(n for axis, n in enumerate(x.shape) if axis not in removed)
-        return ShapedArray(shape, x.dtype, x.weak_type), _effects(axes)
+        cut = x.cut
+        for axis in sorted(removed, reverse=True):
+            cut = cut and cut.without(axis)
+        return ShapedArray(shape, x.dtype, x.weak_type, cut), _effects(axes)
 
     @primitive.def_batch
     def batch(axis_data, args, dims, **params) -> tuple:
@@ -147,8 +152,8 @@ def _all_reduce(
 
     lower = manual_lowering.reduction(primitive, combine, positional)
     primitive.def_lowering(lower)
-    sum_name = name if name == "psum" else ""
-    primitive.staging = staging_of_collective(primitive, "axes", sum_name)
+    sums = ("psum", unreduced_psum_p) if name == "psum" else ()
+    primitive.staging = staging_of_collective(primitive, "axes", *sums)
     return primitive
 
 
@@ -190,7 +195,7 @@ def psum(x: Any, axis_name: Axes, *, axis_index_groups: Any = None) -> Any:
     A Python number counts once for each index of the axes: `psum(1, "i")` is its size.
     Raises NameError for a name that no `vmap` or `shard_map` binds.
     """
-    names = _names(axis_name)
+    names = names_of(axis_name)
     _check_bound(names)
     groups = _groups(axis_index_groups)
     size = _group_size(_named(names), groups)
@@ -241,7 +246,7 @@ def pmin(x: Any, axis_name: Axes, *, axis_index_groups: Any = None) -> Any:
 
 
 def _extremum(primitive: Primitive, x: Any, axis_name: Axes, groups: Any) -> Any:
-    names = _names(axis_name)
+    names = names_of(axis_name)
     _check_bound(names)
     groups = _groups(groups)
     _group_size(_named(names), groups)
@@ -295,7 +300,7 @@ def axis_index(axis_name: Axes) -> Any:
 
 def axis_size(axis_name: Axes) -> int:
     """The size of a named axis, as a Python int."""
-    return math.prod(state.axis_env.axis_size(name) for name in _names(axis_name))
+    return math.prod(state.axis_env.axis_size(name) for name in names_of(axis_name))
 
 
 # ----------------------------------------------------------------------------------
@@ -310,6 +315,7 @@ def exchange(
     lower: Callable,
     batch_one_of: Callable | None = None,
     adds_axes: int = 0,
+    moves: tuple[str, str] | None = None,
 ) -> Primitive:
     """A primitive that moves data along `axis_name`.
 
@@ -317,22 +323,27 @@ def exchange(
     a position: (out, out dim). `lower` is the lowering rule over a mesh axis.
     `batch_one_of(x, dim, axis_data, names, **params)` is
     the same for one of several axes; None where that is not supported. `adds_axes` says
-    how many axes more the output has than the operand, unless it is `tiled`.
+    how many axes more the output has than the operand, unless it is `tiled`. `moves`
+    says what the operand is over the axes, and what the result is.
     """
     primitive = register(Primitive(name))
     primitive.cache_types = False
 
     @primitive.def_effectful_abstract_eval
     def rule(x: ShapedArray, *, axis_name, **params) -> tuple:
-        names = _names(axis_name)
+        names = names_of(axis_name)
         _check_bound(names)
         size = _group_size(names, params.get("axis_index_groups"))
-        return type_rule(x, size, **params), _effects(names)
+        out = type_rule(x, size, **params)
+        out = out.update(sharding=x.cut and x.cut.of_rank(out.ndim))
+        if moves is None:
+            return out, _effects(names)
+        return moved(out.update(vma=x.vma), names, name, moves), _effects(names)
 
     @primitive.def_batch
     def batch(axis_data, args, dims, *, axis_name, **params):
         (x,), (dim,) = args, dims
-        names = _names(axis_name)
+        names = names_of(axis_name)
         if axis_data.name not in names:
             if dim is not_mapped:
                 return primitive.bind(x, axis_name=axis_name, **params), not_mapped
@@ -352,8 +363,11 @@ def exchange(
         return batch_mapped(x, dim, axis_data, **params)
 
     primitive.def_lowering(lower)
-    sum_name = "psum_scatter" if name == "reduce_scatter" else ""
-    primitive.staging = staging_of_collective(primitive, "axis_name", sum_name)
+    if name == "reduce_scatter":
+        sums = ("psum_scatter", unreduced_reduce_scatter_p)
+        primitive.staging = staging_of_collective(primitive, "axis_name", *sums)
+    elif moves is None:
+        primitive.staging = staging_of_collective(primitive, "axis_name")
     return primitive
 
 
@@ -416,7 +430,7 @@ def ppermute(x: Any, axis_name: Axes, perm: Sequence[tuple[int, int]]) -> Any:
     for what, ends in zip(("sources", "destinations"), zip(*pairs) if pairs else ()):
         if len(set(ends)) != len(ends):
             raise ValueError(f"ppermute {what} must be unique, got {perm}")
-    return _of_each(ppermute_p, x, axis_name=_names(axis_name), perm=pairs)
+    return _of_each(ppermute_p, x, axis_name=names_of(axis_name), perm=pairs)
 
 
 def pshuffle(x: Any, axis_name: Axes, perm: Sequence[int]) -> Any:
@@ -465,7 +479,7 @@ def pbroadcast(x: Any, axis_name: Axes, source: int) -> Any:
     return _of_each(pbroadcast_p, x, axis_name=axis_name, source=source)
 
 
-def all_gather_type(x: ShapedArray, size: int, *, all_gather_dimension, tiled, **_):
+def _all_gather_type(x: ShapedArray, size: int, *, all_gather_dimension, tiled, **_):
     shape = list(x.shape)
     if tiled:
         shape[all_gather_dimension] *= size
@@ -474,7 +488,7 @@ def all_gather_type(x: ShapedArray, size: int, *, all_gather_dimension, tiled, *
     return ShapedArray(tuple(shape), x.dtype, x.weak_type)
 
 
-def all_gather_batch(x, dim: int | None, axis_data, **params) -> tuple:
+def _all_gather_batch(x, dim: int | None, axis_data, **params) -> tuple:
     axis = params["all_gather_dimension"]
     x = match_axis(axis_data.size, x, dim, axis)
     return rearranging.merged_axes(x, axis) if params["tiled"] else x, not_mapped
@@ -485,25 +499,55 @@ def _renamed(params: dict[str, Any], old: str, new: str) -> dict[str, Any]:
     return {new if name == old else name: value for name, value in params.items()}
 
 
-all_gather_p = exchange(
-    "all_gather",
-    all_gather_type,
-    all_gather_batch,
-    manual_lowering.all_gather,
-    adds_axes=1,
-)
-def_linear(
-    all_gather_p,
-    lambda ct, x, **params: [
-        reduce_scatter_p.bind(
-            ct, **_renamed(params, "all_gather_dimension", "scatter_dimension")
-        )
-    ],
-)
+def _all_gather(
+    name: str, transpose: Callable, moves: tuple[str, str] | None = None
+) -> Primitive:
+    """A primitive that gathers; `transpose` is as `def_linear` takes it."""
+    primitive = exchange(
+        name,
+        _all_gather_type,
+        _all_gather_batch,
+        manual_lowering.all_gather,
+        adds_axes=1,
+        moves=moves,
+    )
+    def_linear(primitive, transpose)
+    return primitive
 
 
-# The other values of `to`, and what gathers so: `programs/shard_map/gathers.py`.
-gathers_to: dict[str, Callable] = {}
+def _scattered(ct: Any, x: Any, **params: Any) -> list:
+    unreduced = "axis_index_groups" not in params
+    scatter = unreduced_reduce_scatter_p if unreduced else reduce_scatter_p
+    names = "all_gather_dimension", "scatter_dimension"
+    return [scatter.bind(ct, **_renamed(params, *names))]
+
+
+def _own_part(
+    ct: Any,
+    x: Any,
+    *,
+    all_gather_dimension: int,
+    axis_name: tuple,
+    axis_size: int,
+    tiled: bool,
+) -> list:
+    """A device's own part of the cotangent, which is equal on all: no exchange."""
+    size = get_aval(ct).shape[all_gather_dimension] // axis_size
+    start = elementwise.mul(axis_index(axis_name), np.int32(size))
+    part = dynamic_slice_in_dim(ct, start, size, all_gather_dimension)
+    return [part if tiled else squeeze(part, (all_gather_dimension,))]
+
+
+all_gather_p = _all_gather("all_gather", _scattered)
+all_gather_invariant_p = _all_gather("all_gather_invariant", _own_part)
+all_gather_reduced_p = _all_gather(
+    "all_gather_reduced", _scattered, ("varying", "reduced")
+)
+_GATHERS = {
+    "varying": all_gather_p,
+    "invarying": all_gather_invariant_p,
+    "reduced": all_gather_reduced_p,
+}
 
 
 def all_gather(
@@ -518,25 +562,29 @@ def all_gather(
     """The values of all indices along a named axis, stacked along a new axis `axis`.
 
     With `tiled` they are concatenated along the existing axis instead. `to` says how
-    the type of the result varies over a mesh: "varying", or "invarying" where the
-    program is to know that it is equal on all devices. Raises ValueError for another.
+    the type of the result varies over a mesh: "varying"; "invarying" where the program
+    is to know that it is equal on all devices; "reduced" where its cotangents, one for
+    each device, are then added up. Raises ValueError for another.
     """
-    names = _names(axis_name)
+    names = names_of(axis_name)
     if not names:
         return x
-    if to != "varying":
-        if to not in gathers_to:
-            raise ValueError(
-                f"Got unexpected `to` value {to!r} for `lax.all_gather`. Allowed "
-                f"values are: {sorted(('varying', *gathers_to))}"
-            )
-        return gathers_to[to](x, tuple(names), axis_index_groups, axis, tiled)
+    if to not in _GATHERS:
+        raise ValueError(
+            f"Got unexpected `to` value {to!r} for `lax.all_gather`. Allowed values "
+            f"are: {sorted(_GATHERS)}"
+        )
     along = _exchanged_along(axis_name, axis_index_groups, tiled)
+    if to != "varying" and along.pop("axis_index_groups") is not None:
+        raise NotImplementedError(
+            f"all_gather got to={to!r} and axis_index_groups: the result differs "
+            "between the groups, so it varies over the axis. Leave `to` out."
+        )
 
     def leaf(value: Any) -> Any:
         rank = get_aval(value).ndim + (not tiled)
         dimension = canonicalize_axis(axis, rank)
-        return all_gather_p.bind(value, all_gather_dimension=dimension, **along)
+        return _GATHERS[to].bind(value, all_gather_dimension=dimension, **along)
 
     return tree_map(leaf, x)
 
@@ -572,21 +620,28 @@ def _reduce_scatter_batch(x, dim: int | None, axis_data, **params) -> tuple:
     ] else total, axis
 
 
-reduce_scatter_p: Primitive = exchange(
-    "reduce_scatter",
-    _reduce_scatter_type,
-    _reduce_scatter_batch,
-    manual_lowering.reduce_scatter,
-    adds_axes=-1,
+def _reduce_scatter(name: str, gather: Primitive, moves: Any = None) -> Primitive:
+    primitive = exchange(
+        name,
+        _reduce_scatter_type,
+        _reduce_scatter_batch,
+        manual_lowering.reduce_scatter,
+        adds_axes=-1,
+        moves=moves,
+    )
+    names = "scatter_dimension", "all_gather_dimension"
+
+    def transpose(ct: Any, x: Any, **params: Any) -> list:
+        return [gather.bind(ct, **_renamed(params, *names))]
+
+    def_linear(primitive, transpose)
+    return primitive
+
+
+unreduced_reduce_scatter_p = _reduce_scatter(
+    "unreduced_reduce_scatter", all_gather_reduced_p, ("unreduced", "varying")
 )
-def_linear(
-    reduce_scatter_p,
-    lambda ct, x, **params: [
-        all_gather_p.bind(
-            ct, **_renamed(params, "scatter_dimension", "all_gather_dimension")
-        )
-    ],
-)
+reduce_scatter_p = _reduce_scatter("reduce_scatter", all_gather_p)
 
 
 def psum_scatter(
@@ -602,7 +657,7 @@ def psum_scatter(
     The part is a slice of `scatter_dimension`, whose size must be that of the axis (or,
     with `tiled`, a multiple of it).
     """
-    if not _names(axis_name):
+    if not names_of(axis_name):
         return x
     along = _exchanged_along(axis_name, axis_index_groups, tiled)
     return _of_each(reduce_scatter_p, x, scatter_dimension=scatter_dimension, **along)

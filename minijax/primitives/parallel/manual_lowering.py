@@ -156,7 +156,8 @@ def psum_invariant(ctx: Any, x: Any, *, axes: tuple) -> Any:
 # ----------------------------------------------------------------------------------
 
 
-def _names(axis_name: Any) -> tuple:
+def names_of(axis_name: Any) -> tuple:
+    """One axis or several as a tuple."""
     return tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
 
 
@@ -179,14 +180,14 @@ def all_gather(
         [ctx.result_type()],
         [x],
         all_gather_dim=all_gather_dimension,
-        **_exchange(ctx, _names(axis_name), axis_index_groups),
+        **_exchange(ctx, names_of(axis_name), axis_index_groups),
         use_global_device_ids=True,
     )
     return gathered.results[0]
 
 
 def reduce_scatter(
-    ctx, x, *, axis_name, scatter_dimension, axis_index_groups, tiled, **_
+    ctx, x, *, axis_name, scatter_dimension, tiled, axis_index_groups=None, **_
 ) -> Any:
     (aval,), (out,) = ctx.avals_in, ctx.avals_out
     shape = out.shape if tiled else _inserted(out.shape, scatter_dimension)
@@ -194,7 +195,7 @@ def reduce_scatter(
         lowering.tensor_type(ShapedArray(tuple(shape), aval.dtype)),
         x,
         scatter_dimension=scatter_dimension,
-        **_exchange(ctx, _names(axis_name), axis_index_groups),
+        **_exchange(ctx, names_of(axis_name), axis_index_groups),
         use_global_device_ids=True,
     )
     _combiner(scattered, aval, "add")
@@ -211,7 +212,7 @@ def all_to_all(
         concat = concat_axis if concat_axis <= split_axis else concat_axis + 1
         x = _reshape(x, aval, _inserted(aval.shape, concat))
         split = split_axis + (concat <= split_axis)
-    names = _names(axis_name)
+    names = names_of(axis_name)
     exchanged = hlo.stablehlo.AllToAllOp(
         [x],
         split_dimension=split,
@@ -223,7 +224,7 @@ def all_to_all(
 
 
 def ppermute(ctx: Any, x: Any, *, axis_name: Any, perm: tuple) -> Any:
-    rows = _groups(_names(axis_name))
+    rows = _groups(names_of(axis_name))
     pairs = [(row[source], row[target]) for row in rows for source, target in perm]
     return hlo.stablehlo.CollectivePermuteOp(
         x,
@@ -233,10 +234,10 @@ def ppermute(ctx: Any, x: Any, *, axis_name: Any, perm: tuple) -> Any:
 
 
 def pbroadcast(ctx: Any, x: Any, *, axis_name: Any, source: int) -> Any:
-    rows = _groups(_names(axis_name))
+    rows = _groups(names_of(axis_name))
     # One step for each destination: a source may send to one device at a time.
     result = x
-    index = _index_of(_names(axis_name))
+    index = _index_of(names_of(axis_name))
     equal = hlo.stablehlo.ComparisonDirectionAttr.get("EQ")
     for place in range(rows.shape[1]):
         if place == source:

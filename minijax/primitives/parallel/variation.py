@@ -1,11 +1,16 @@
-"""Values that vary over mesh axes: `pvary`, `psum_invariant`, marks of collectives.
+"""What a value is over mesh axes inside `shard_map`: casts, sums, collectives' marks.
 
-Inside `shard_map` the type of a value says over which mesh axes it varies from device
-to device. `pvary` marks a value as varying over more axes, and moves no data;
-`psum_invariant` adds up over axes, after which the value does not vary over them. The
-two are each other's transposes.
+The type of a value says over which mesh axes it varies from device to device. Over
+others it is unreduced (each device has an addend), reduced (each has the whole value,
+and its cotangents are still to be added up), or the same everywhere: invarying.
 
-In JAX: `lax/parallel.py`, `pvary_p`, `psum_invariant_p`.
+    invarying -- pvary --> varying                 transpose: psum_invariant
+    invarying -- preduced --> reduced              transpose: unreduced_psum
+    varying -- vary_unreduced_cast --> unreduced   transpose: reduced_vary_cast
+
+The casts move no data; the two sums add up over the axes.
+
+In JAX: `lax/parallel.py`, `pvary_p`, `psum_invariant_p`, `preduced_p` and the others.
 """
 
 from __future__ import annotations
@@ -18,6 +23,8 @@ from minijax.core.language import Primitive, ShapedArray, get_aval, register
 from minijax.core.rules import def_linear
 from minijax.core.state import state
 from minijax.primitives.parallel import manual_lowering
+from minijax.primitives.parallel.manual_lowering import names_of
+from minijax.support.devices.shardings import AxisType, NamedSharding, PartitionSpec
 from minijax.support.settings import declare
 from minijax.values.named_axes import NamedAxisEffect
 
@@ -25,11 +32,25 @@ from minijax.values.named_axes import NamedAxisEffect
 declare("varying_axes", ())
 
 Names = tuple[Hashable, ...]
+Words = tuple[frozenset, frozenset]
+Move = tuple[str, ...]
 
 
 def varying(value: Any) -> frozenset:
     """The axes over which a value varies."""
     return getattr(get_aval(value), "vma", frozenset())
+
+
+def words_in(sharding: Any) -> Words:
+    """The axes over which what lies so is unreduced, and those over which reduced."""
+    if sharding is None:
+        return frozenset(), frozenset()
+    return sharding.spec.unreduced, sharding.spec.reduced
+
+
+def words_of(aval: Any) -> Words:
+    """The axes over which values of a type are unreduced, those over which reduced."""
+    return words_in(getattr(aval, "cut", None))
 
 
 def in_mesh_order(axes: Iterable[Hashable]) -> Names:
@@ -39,61 +60,123 @@ def in_mesh_order(axes: Iterable[Hashable]) -> Names:
 
 
 # ----------------------------------------------------------------------------------
-# pvary and psum_invariant
+# Casts, which move no data, and sums
 # ----------------------------------------------------------------------------------
 
-pvary_p = register(Primitive("pvary"))
-pvary_p.meaning = lambda x, axes: x
-pvary_p.cache_types = False
+KINDS = ("varying", "unreduced", "reduced")
 
 
-@pvary_p.def_abstract_eval
-def _pvary_type(x: ShapedArray, *, axes: Names) -> ShapedArray:
-    repeated = x.vma & set(axes)
-    if repeated:
+def kind_over(aval: Any, axes: Iterable[Hashable], what: str) -> str:
+    """What a value of a type is over mesh axes: one of `KINDS`, or "invarying".
+
+    Raises ValueError for axes over which it is not the same.
+    """
+    sets = dict(zip(KINDS, (aval.vma, *words_of(aval))))
+    found = {
+        next((kind for kind in KINDS if axis in sets[kind]), "invarying")
+        for axis in axes
+    }
+    if len(found) > 1:
         raise errors.value_error(
-            f"pvary: the value of type {x.str_short()} varies over "
-            f"{sorted(map(str, repeated))} already. Leave these axes out."
+            f"{what} can only accept axis_name which corresponds to one of varying, "
+            f"unreduced, reduced or invarying state of the input. Got input type: "
+            f"{aval.str_short()}, axes: {tuple(axes)}, which are {sorted(found)}. "
+            "Take one after the other, or `lax.pcast` some of them before."
         )
-    return x.update(vma=x.vma | set(axes))
+    return found.pop()
 
 
-psum_invariant_p = register(Primitive("psum_invariant"))
-psum_invariant_p.cache_types = False
+def moved(aval: ShapedArray, axes: Names, name: str, move: Move) -> ShapedArray:
+    """The type of a value that is `target` over the axes over which it was `source`.
+
+    `move` is both. Raises ValueError for a value that is not `source`, and
+    NotImplementedError for words in a `shard_map` over some axes of the mesh.
+    """
+    source, target = move
+    found = kind_over(aval, axes, name)
+    if found != source:
+        raise errors.value_error(
+            f"{name} takes a value that is {source} over {tuple(axes)}, and got one of "
+            f"type {aval.str_short()}, which is {found}."
+        )
+    sets = dict(zip(KINDS, (aval.vma, *words_of(aval))))
+    if source in sets:
+        sets[source] -= set(axes)
+    if target in sets:
+        sets[target] |= set(axes)
+    vma, *words = sets.values()
+    cut = aval.cut
+    if tuple(words) != words_of(aval):
+        mesh, manual = state.manual_mesh
+        inside = dict.fromkeys(manual, AxisType.Manual)
+        mesh = mesh.abstract_mesh.update_axis_types(inside)
+        if not mesh.are_all_axes_manual:
+            raise NotImplementedError(
+                "a value is unreduced or reduced in a shard_map over all axes of the "
+                f"mesh only; this one is over {sorted(map(str, manual))}. Leave out "
+                "its axis_names."
+            )
+        whole = [None] * aval.ndim
+        spec = PartitionSpec(*whole, unreduced=words[0], reduced=words[1])
+        cut = NamedSharding(mesh, spec) if any(words) else None
+    return aval.update(vma=vma, sharding=cut)
 
 
-@psum_invariant_p.def_effectful_abstract_eval
-def _psum_invariant_type(x: ShapedArray, *, axes: Names) -> tuple:
-    effects = frozenset(NamedAxisEffect(name) for name in axes)
-    return x.update(vma=x.vma - set(axes)), effects
+def _move(name: str, *move: str) -> Primitive:
+    primitive = register(Primitive(name))
+    primitive.cache_types = False
 
+    @primitive.def_effectful_abstract_eval
+    def rule(x: ShapedArray, *, axes: Names) -> tuple:
+        effects = frozenset(map(NamedAxisEffect, axes if primitive in SUMS else ()))
+        return moved(x, axes, name, move), effects
 
-def_linear(pvary_p, lambda ct, x, axes: [psum_invariant_p.bind(ct, axes=axes)])
-def_linear(psum_invariant_p, lambda ct, x, axes: [pvary_p.bind(ct, axes=axes)])
-
-
-def _same_dim(primitive: Primitive) -> Callable:
+    @primitive.def_batch
     def batch(axis_data: Any, args: Any, dims: Any, **params: Any) -> tuple:
         return primitive.bind(args[0], **params), dims[0]
 
-    return batch
+    return primitive
 
 
-pvary_p.def_batch(_same_dim(pvary_p))
-psum_invariant_p.def_batch(_same_dim(psum_invariant_p))
+psum_invariant_p = _move("psum_invariant", "varying", "invarying")
+unreduced_psum_p = _move("unreduced_psum", "unreduced", "invarying")
+SUMS = (psum_invariant_p, unreduced_psum_p)
+for _primitive in SUMS:
+    _primitive.def_lowering(manual_lowering.psum_invariant)
+
+pvary_p = _move("pvary", "invarying", "varying")
+preduced_p = _move("preduced", "invarying", "reduced")
+vary_unreduced_cast_p = _move("vary_unreduced_cast_p", "varying", "unreduced")
+reduced_vary_cast_p = _move("reduced_vary_cast_p", "reduced", "varying")
+CASTS = {
+    ("invarying", "varying"): pvary_p,
+    ("invarying", "reduced"): preduced_p,
+    ("varying", "unreduced"): vary_unreduced_cast_p,
+    ("reduced", "varying"): reduced_vary_cast_p,
+}
+for _primitive in CASTS.values():
+    _primitive.meaning = lambda x, axes: x
+    _primitive.def_lowering(lambda ctx, x, *, axes: x)
 
 
-psum_invariant_p.def_lowering(manual_lowering.psum_invariant)
+def _transposed(primitive: Primitive, other: Primitive) -> None:
+    def_linear(primitive, lambda ct, x, axes: [other.bind(ct, axes=axes)])
+    def_linear(other, lambda ct, x, axes: [primitive.bind(ct, axes=axes)])
 
 
-@pvary_p.def_lowering
-def _pvary_lowering(ctx: Any, x: Any, *, axes: Names) -> Any:
-    return x
+_transposed(pvary_p, psum_invariant_p)
+_transposed(preduced_p, unreduced_psum_p)
+_transposed(vary_unreduced_cast_p, reduced_vary_cast_p)
 
 
-def names_of(axis_name: Any) -> Names:
-    """One axis or several as a tuple."""
-    return tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
+def varied(value: Any, axes: Iterable[Hashable]) -> Any:
+    """The value, varying over these axes, too."""
+    lacking = set(axes) - varying(value)
+    if not lacking:
+        return value
+    reduced = words_of(get_aval(value))[1]
+    cast = reduced_vary_cast_p if reduced == lacking else pvary_p
+    return cast.bind(value, axes=in_mesh_order(lacking))
 
 
 # ----------------------------------------------------------------------------------
@@ -102,13 +185,17 @@ def names_of(axis_name: Any) -> Names:
 
 
 def staging_of_collective(
-    primitive: Primitive, parameter: str, sum_name: str = ""
+    primitive: Primitive,
+    parameter: str,
+    sum_name: str = "",
+    of_unreduced: Primitive | None = None,
 ) -> Callable:
     """The `staging` of a collective: its operand varies over the axes in `parameter`.
 
     `sum_name` is the user's function, given for sums only. A sum is the same program
     for equal values and for different ones, with another transpose, so that its operand
-    must vary over all of its axes or over none.
+    must vary over all of its axes or over none. `of_unreduced` adds up a value that is
+    unreduced.
     """
 
     def staging(trace: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -116,17 +203,27 @@ def staging_of_collective(
         if not checked:
             return NotImplemented
         axes = [axis for axis in names_of(params[parameter]) if axis in checked]
-        (x,) = args
-        missing = [axis for axis in axes if axis not in varying(x)]
-        if missing and len(missing) < len(axes) and sum_name:
+        aval = get_aval(args[0])
+        if not axes:
+            return NotImplemented
+        found = "varying"
+        if sum_name or any(words.intersection(axes) for words in words_of(aval)):
+            found = kind_over(aval, axes, f"jax.lax.{sum_name or primitive}")
+        if found == "unreduced" and of_unreduced is not None:
+            rest = dict(params)
+            if rest.pop("axis_index_groups") is not None:
+                raise NotImplementedError(
+                    f"{sum_name} of an unreduced value takes no axis_index_groups."
+                )
+            return of_unreduced.bind(args[0], **rest)
+        if found in KINDS[1:]:
             raise errors.value_error(
-                f"jax.lax.{sum_name} can only accept axis_name which corresponds to "
-                "one of varying, unreduced, reduced or invarying state of the input. "
-                f"Got input type: {get_aval(x).str_short()}, axes: {tuple(axes)}. Mark "
-                f"it first: `lax.pcast(x, {tuple(missing)}, to='varying')`."
+                f"{primitive} cannot accept args which are {found}. Got "
+                f"{aval.str_short()} and axes={tuple(axes)}."
             )
+        missing = [axis for axis in axes if axis not in aval.vma]
         if missing:
-            marked = pvary_p.bind(x, axes=tuple(missing))
+            marked = pvary_p.bind(args[0], axes=tuple(missing))
             return primitive.bind(marked, **params)
         if sum_name == "psum" and axes == list(params["axes"]):
             if params["axis_index_groups"] is not None:
@@ -134,7 +231,7 @@ def staging_of_collective(
                     "psum with axis_index_groups inside shard_map needs "
                     "check_vma=False: its result still varies over the axis."
                 )
-            return psum_invariant_p.bind(x, axes=tuple(axes))
+            return psum_invariant_p.bind(args[0], axes=tuple(axes))
         return NotImplemented
 
     return staging

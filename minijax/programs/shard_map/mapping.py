@@ -28,14 +28,14 @@ from minijax.core.trees import (
     tree_leaves,
     tree_unflatten,
 )
-from minijax.primitives.parallel.variation import in_mesh_order, pvary_p, varying
+from minijax.primitives.parallel.variation import in_mesh_order, varied, words_of
 from minijax.programs.shard_map.primitive import (
     axes_of,
     part_type,
     scope_of,
     shard_map_p,
 )
-from minijax.programs.sharding.constraints import refuse_unreduced
+from minijax.programs.shard_map.varying import pcast
 from minijax.programs.sharding.contexts import get_abstract_mesh
 from minijax.programs.sharding.cuts import axes_in, cut_of
 from minijax.support.devices.shardings import (
@@ -187,17 +187,15 @@ def smap(
             smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name
         )
 
-    def specs(axes: Any) -> Any:
-        leaves, tree = tree_flatten(axes, is_leaf=lambda one: one is None)
-        return tree_unflatten(tree, [_spec_at(axis, axis_name) for axis in leaves])
-
-    return shard_map(
-        f, in_specs=specs(in_axes), out_specs=specs(out_axes), axis_names={axis_name}
-    )
+    ins, outs = specs_at(in_axes, axis_name), specs_at(out_axes, axis_name)
+    return shard_map(f, in_specs=ins, out_specs=outs, axis_names={axis_name})
 
 
-def _spec_at(axis: int | None, name: Any) -> PartitionSpec:
-    return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, name)
+def specs_at(axes: Any, name: Any) -> Any:
+    """For a tree of axes as `vmap` has them, the specs that cut there along one."""
+    leaves, tree = tree_flatten(axes, is_leaf=lambda one: one is None)
+    parts: list = [[] if axis is None else [*[None] * axis, name] for axis in leaves]
+    return tree_unflatten(tree, [PartitionSpec(*part) for part in parts])
 
 
 # ----------------------------------------------------------------------------------
@@ -220,6 +218,8 @@ def _mesh_of(given: Any) -> tuple[Any, frozenset]:
             "The context mesh cannot be empty. Pass shard_map a mesh, mesh=..., or use "
             "`with minijax.set_mesh(mesh):`."
         )
+    if given is None and not taken:
+        return mesh.abstract_mesh, taken
     if given is None or given is mesh:
         return mesh, taken
     devices = [one._internal_device_list for one in (given, mesh)]
@@ -334,10 +334,12 @@ def _result_specs(
 def _varying_as(value: Any, spec: PartitionSpec) -> Any:
     """A result, varying over the axes along which `out_specs` puts it together.
 
-    The mark tells the gradient that all devices' cotangents add up.
+    The mark tells the gradient that all devices' cotangents add up. Addends that
+    `out_specs` promises are made of a value that varies.
     """
-    lacking = in_mesh_order(set(axes_of(spec)) - varying(value))
-    return pvary_p.bind(value, axes=lacking) if lacking else value
+    value = varied(value, axes_of(spec))
+    lacking = spec.unreduced - words_of(language.get_aval(value))[0]
+    return pcast(value, in_mesh_order(lacking), to="unreduced")
 
 
 # ----------------------------------------------------------------------------------
@@ -355,8 +357,23 @@ def _check_manual(spec: Any, manual: frozenset, mesh: Any, name: str) -> None:
                 f"({manual}), but:\n\n  {name} refers to {axis!r}\n\nCheck the {name} "
                 "values passed to shard_map."
             )
-    refuse_unreduced(spec, f"shard_map {name}")
+    if spec.unreduced or spec.reduced:
+        _check_words(spec, manual, mesh, name)
     check_spec(mesh, spec)  # DuplicateSpecError
+
+
+def _check_words(spec: Any, manual: frozenset, mesh: Any, name: str) -> None:
+    if manual != frozenset(mesh.axis_names):
+        raise NotImplementedError(
+            f"unreduced/reduced can only be passed to {name} when shard_map maps over "
+            f"all axes of the mesh. Got {spec}, the axes {mesh.axis_names} and "
+            f"axis_names={set(manual)}. Leave axis_names out."
+        )
+    if not mesh.are_all_axes_explicit:
+        raise errors.value_error(
+            f"unreduced and reduced in {name} {spec} can only be used when all axes of "
+            f"the mesh are Explicit. Got mesh {mesh}."
+        )
 
 
 def _inferred(
@@ -371,7 +388,10 @@ def _inferred(
             f"only along axes that are Explicit, and {unknown} of the mesh are not. "
             "Write in_specs=..., a PartitionSpec for each argument."
         )
-    return [PartitionSpec(*_manual_cut(aval, manual)) for aval in avals]
+    return [
+        PartitionSpec(*_manual_cut(aval, manual), unreduced=words[0], reduced=words[1])
+        for aval, words in zip(avals, map(words_of, avals))
+    ]
 
 
 def _manual_cut(aval: Any, manual: frozenset) -> list[Any]:
@@ -393,16 +413,16 @@ def _check_types(
     """On Explicit axes a spec says what the type of its argument says."""
     kinds = mesh._name_to_type
     told = frozenset(name for name in manual if kinds[name] is AxisType.Explicit)
-    if not told:
-        return
     for path, aval, spec in zip(paths, avals, specs):
         parts = [spec.axes(d) if d < len(spec) else () for d in range(aval.ndim)]
         wanted = [tuple(n for n in axes if n in told) or None for axes in parts]
         found = _manual_cut(aval, told)
-        if wanted != found and aval.ndim:
+        unreduced, reduced = words = words_of(aval)
+        if words != (spec.unreduced, spec.reduced) or (wanted != found and aval.ndim):
+            typed = PartitionSpec(*found, unreduced=unreduced, reduced=reduced)
             raise errors.value_error(
                 f"in_specs passed to shard_map: {spec} does not match the specs of the "
-                f"input: {PartitionSpec(*found)} for arg: {aval.str_short()}, "
+                f"input: {typed} for arg: {aval.str_short()}, "
                 f"args{path} of '{fun_name(f)}'. The axes {sorted(map(str, told))} of "
                 "the mesh are Explicit, so the type of an argument says how it is cut. "
                 "Leave in_specs out, and shard_map takes what the types say; or "
@@ -416,14 +436,7 @@ def _check_arguments(
     sizes = dict(mesh.shape)
     for path, aval, spec in zip(paths, avals, specs):
         where = f"args{path}"
-        if len(spec) > aval.ndim:
-            raise errors.value_error(
-                f"shard_map applied to the function '{fun_name(f)}' was given an "
-                "in_specs entry which is too long to be compatible with the "
-                f"corresponding argument value from the function: {where} has type "
-                f"{aval.str_short()}, of rank {aval.ndim}, and its spec {spec} has "
-                f"length {len(spec)}. Shorten the spec."
-            )
+        _check_length(f, aval, spec, "in_specs", where)
         for dimension in range(len(spec)):
             names = spec.axes(dimension)
             count = math.prod(sizes[name] for name in names)
@@ -439,6 +452,17 @@ def _check_arguments(
                 )
 
 
+def _check_length(f: Any, aval: Any, spec: Any, name: str, where: str) -> None:
+    if len(spec) > aval.ndim:
+        raise errors.value_error(
+            f"shard_map applied to the function '{fun_name(f)}' was given an {name} "
+            "entry which is too long to be compatible with the corresponding value: "
+            f"{where} has type {aval.str_short()}, of rank {aval.ndim}, and its spec "
+            f"{spec} has length {len(spec)}. Shorten the spec, or give the value an "
+            "axis: `x[None]`."
+        )
+
+
 def _check_results(
     f: Any,
     avals: Sequence[Any],
@@ -448,14 +472,12 @@ def _check_results(
     checked: bool,
 ) -> None:
     for aval, spec in zip(avals, specs):
-        if len(spec) > aval.ndim:
+        _check_length(f, aval, spec, "out_specs", "a result")
+        if checked and words_of(aval) != (spec.unreduced, spec.reduced):
             raise errors.value_error(
-                f"shard_map applied to the function '{fun_name(f)}' was given an "
-                "out_specs entry which is too long to be compatible with the "
-                f"corresponding output value from the function: out_specs is {spec}, "
-                f"of length {len(spec)}, but a result has type {aval.str_short()}, of "
-                f"rank {aval.ndim}. Shorten the spec, or give the result an axis: "
-                "`result[None]`."
+                f"shard_map got out_specs {spec} for a result of '{fun_name(f)}' of "
+                f"type {aval.str_short()}: both must be unreduced and reduced over the "
+                "same axes. Use `lax.psum` or `lax.pcast`."
             )
         varying = [
             name

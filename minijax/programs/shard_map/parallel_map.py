@@ -27,14 +27,9 @@ from minijax.core.trees import (
     tree_unflatten,
 )
 from minijax.primitives.shape.squeezing import squeeze
-from minijax.programs.shard_map.mapping import shard_map
+from minijax.programs.shard_map.mapping import shard_map, specs_at
 from minijax.programs.sharding import multihost
-from minijax.support.devices.shardings import (
-    AxisType,
-    IndivisibleError,
-    Mesh,
-    PartitionSpec,
-)
+from minijax.support.devices.shardings import AxisType, IndivisibleError, Mesh
 from minijax.support.tree_util import tree_map
 
 
@@ -90,10 +85,19 @@ def pmap(
             )
     given = list(devices) if devices is not None else None
 
-    def _fun(*args: Any) -> Any:
+    def mapped_leaves(args: tuple) -> tuple[list, Any, list]:
+        """The leaves of the arguments that are not static, their tree, their axes."""
         dynamic = [arg for at, arg in enumerate(args) if at not in static]
         leaves, tree = tree_flatten(tuple(dynamic))
-        axes = _flat_axes(in_axes, tree, len(args), static)
+        return leaves, tree, _flat_axes(in_axes, tree, len(args), static)
+
+    def with_leaves(args: tuple, tree: Any, leaves: Any) -> list[Any]:
+        """The arguments with other leaves."""
+        rest = iter(tree_unflatten(tree, leaves))
+        return [arg if at in static else next(rest) for at, arg in enumerate(args)]
+
+    def _fun(*args: Any) -> Any:
+        leaves, tree, axes = mapped_leaves(args)
         size = _checked_size(fun, leaves, axes, axis_size)
         mesh = _mesh(size, name, given, backend)
 
@@ -102,21 +106,14 @@ def pmap(
                 part if axis is None else squeeze(part, (axis,))
                 for part, axis in zip(parts, axes)
             ]
-            rest = iter(tree_unflatten(tree, entries))
-            results = fun(
-                *(arg if at in static else next(rest) for at, arg in enumerate(args))
-            )
+            results = fun(*with_leaves(args, tree, entries))
             outputs, out_tree = tree_flatten(results)
             places = _prefix(out_axes, out_tree, "out_axes")
             return tree_unflatten(out_tree, list(map(_with_axis, outputs, places)))
 
-        specs = [_spec(axis, name) for axis in axes]
+        specs = specs_at(tuple(axes), name), specs_at(out_axes, name)
         mapped = shard_map(
-            of_part,
-            mesh=mesh,
-            in_specs=tuple(specs),
-            out_specs=_specs(out_axes, name),
-            check_vma=False,
+            of_part, mesh=mesh, in_specs=specs[0], out_specs=specs[1], check_vma=False
         )
         return mapped(*leaves)
 
@@ -124,9 +121,7 @@ def pmap(
 
     def on_several_processes(args: tuple) -> Any:
         """Each process's arguments and results are parts of arrays that all share."""
-        dynamic = [arg for at, arg in enumerate(args) if at not in static]
-        leaves, tree = tree_flatten(tuple(dynamic))
-        axes = _flat_axes(in_axes, tree, len(args), static)
+        leaves, tree, axes = mapped_leaves(args)
         size = _checked_size(fun, leaves, axes, None)
         size *= len(_processes(given, backend))
         if axis_size not in (None, size):
@@ -135,13 +130,10 @@ def pmap(
                 f"processes, and the arguments have {size} entries in all."
             )
         mesh = _mesh(size, name, given, backend)
-        specs = tuple(_spec(axis, name) for axis in axes)
+        specs = specs_at(tuple(axes), name)
         shared = multihost.host_local_array_to_global_array(tuple(leaves), mesh, specs)
-        rest = iter(tree_unflatten(tree, shared))
-        results = jitted(
-            *(arg if at in static else next(rest) for at, arg in enumerate(args))
-        )
-        out_specs = _specs(out_axes, name)
+        results = jitted(*with_leaves(args, tree, shared))
+        out_specs = specs_at(out_axes, name)
         return multihost.global_array_to_host_local_array(results, mesh, out_specs)
 
     @api_boundary
@@ -258,15 +250,6 @@ def _devices(size: int, given: Any, backend: str | None) -> Sequence[Any]:
             f"entries as the others, and at most {fewest}, the number of its devices."
         )
     return [device for devices in each for device in devices[: size // count]]
-
-
-def _spec(axis: int | None, name: Any) -> PartitionSpec:
-    return PartitionSpec() if axis is None else PartitionSpec(*[None] * axis, name)
-
-
-def _specs(axes: Any, name: Any) -> Any:
-    leaves, tree = tree_flatten(axes, is_leaf=lambda one: one is None)
-    return tree_unflatten(tree, [_spec(axis, name) for axis in leaves])
 
 
 def _with_axis(value: Any, axis: int | None) -> Any:

@@ -18,7 +18,7 @@ from minijax.core.language import (
     weakref_lru_cache,
 )
 from minijax.primitives.parallel.collectives import psum_p
-from minijax.primitives.parallel.variation import psum_invariant_p, pvary_p
+from minijax.primitives.parallel.variation import CASTS, SUMS
 
 
 @weakref_lru_cache
@@ -28,8 +28,10 @@ def without_variation(closed: ClosedJaxpr) -> ClosedJaxpr:
 
 
 def _plain_type(aval: Any) -> Any:
-    varies = isinstance(aval, ShapedArray) and aval.vma
-    return aval.update(vma=frozenset()) if varies else aval
+    if not isinstance(aval, ShapedArray) or not (aval.vma or aval.cut):
+        return aval
+    inside = aval.cut is not None and aval.cut.mesh.are_all_axes_manual
+    return aval.update(vma=frozenset(), sharding=None if inside else aval.cut)
 
 
 def _plain(jaxpr: Jaxpr) -> Jaxpr:
@@ -47,11 +49,11 @@ def _plain(jaxpr: Jaxpr) -> Jaxpr:
     eqns = []
     for eqn in jaxpr.eqns:
         inputs = list(map(read, eqn.invars))
-        if eqn.primitive is pvary_p:
+        if eqn.primitive in CASTS.values():
             new[eqn.outvars[0]] = inputs[0]
             continue
         primitive, params = eqn.primitive, eqn.params
-        if primitive is psum_invariant_p:
+        if primitive in SUMS:
             primitive, params = psum_p, {**params, "axis_index_groups": None}
         eqns.append(
             JaxprEqn(

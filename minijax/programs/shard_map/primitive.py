@@ -28,6 +28,7 @@ from minijax.programs.shard_map.plain_types import without_variation
 from minijax.programs.shard_map.varying import manual_scope
 from minijax.programs.sharding import explicit_types as explicit
 from minijax.programs.sharding.cuts import axes_in, cut_of
+from minijax.programs.sharding.unreduced import NONE, words_of
 from minijax.support.devices.shardings import AxisType, NamedSharding, PartitionSpec
 from minijax.transforms import rematerialize, splitting
 from minijax.transforms.rematerialize import split_rules
@@ -76,10 +77,11 @@ def part_type(aval: Any, spec: Any, mesh: Any, checked: bool, manual: frozenset)
     """The type of one device's part of an array."""
     vma = aval.vma | set(axes_of(spec)) if checked else frozenset()
     shape = tuple(_scaled(aval, spec, mesh, grow=False))
-    inside = explicit.abstract(mesh).update_axis_types(
+    inside = mesh.abstract_mesh.update_axis_types(
         dict.fromkeys(manual, AxisType.Manual)
     )
-    sharding = explicit.as_type(inside, cut_of(aval))
+    words = words_of(aval) if checked else NONE
+    sharding = explicit.as_type(inside, cut_of(aval), words)
     return aval.update(shape=shape, vma=vma, sharding=sharding)
 
 
@@ -90,7 +92,7 @@ def whole_type(aval: Any, spec: Any, mesh: Any, manual: frozenset) -> Any:
         (*(spec.axes(dimension) if dimension < len(spec) else ()), *axes_in(part))
         for dimension, part in enumerate(cut_of(aval))
     ]
-    sharding = explicit.as_type(mesh, parts)
+    sharding = explicit.as_type(mesh, parts, (spec.unreduced, spec.reduced))
     return aval.update(shape=shape, vma=aval.vma - manual, sharding=sharding)
 
 
@@ -121,11 +123,11 @@ def _with_cut(spec: PartitionSpec, aval: Any) -> PartitionSpec:
         return spec
     own = [spec.axes(d) if d < len(spec) else () for d in range(aval.ndim)]
     named = {name for axes in own for name in axes}
-    return PartitionSpec(
-        *(
+    return spec.update(
+        partitions=[
             (*axes, *(name for name in axes_in(part) if name not in named)) or None
             for axes, part in zip(own, cut)
-        )
+        ]
     )
 
 
@@ -215,37 +217,27 @@ def _residual_spec(aval: Any, params: Params) -> PartitionSpec:
     manual = params["newly_manual_axes"]
     axes = aval.vma & manual if params["check_vma"] else manual
     names = tuple(name for name in params["mesh"].axis_names if name in axes)
-    return PartitionSpec(*[names] if names else [])
+    unreduced, reduced = words_of(aval)
+    parts = [names] if names else []
+    return PartitionSpec(*parts, unreduced=unreduced, reduced=reduced)
 
 
 def _linearize(nonzeros, *primals, **params) -> tuple:
-    """Two shard_maps: the primal one, which also returns residuals, and the linear one.
-
-    A residual that is a scalar on each device gets an axis, along which they stand.
-    """
+    """Two shard_maps: the primal one, which also returns residuals, and the linear."""
     closed = params["jaxpr"]
     with scope_of(params):
         primal, num_new, nonzeros_out, forwarded, linear = autodiff.linearize_jaxpr(
             closed, tuple(nonzeros)
         )
-        count = len(primal.out_avals) - num_new
-        new_avals = primal.out_avals[count:]
-        new_specs = [_residual_spec(aval, params) for aval in new_avals]
-        lifted = [
-            not aval.shape and len(spec) > 0 for aval, spec in zip(new_avals, new_specs)
-        ]
-        primal = _residuals_first(primal, count, lifted)
-        flags = iter(lifted)
-        opened = [at is None and next(flags) for at in forwarded]
-        linear = _with_scalars(linear, opened)
+        new = [at is None for at in forwarded]
+        primal, linear, new_specs = _joined(primal, linear, new, params)
     ins, outs = params["in_specs"], params["out_specs"]
     bound = shard_map_p.bind(
         *primals, **with_specs(params, primal, ins, [*new_specs, *outs])
     )
     new, results = bound[:num_new], bound[num_new:]
     residuals = partial_eval.fill_forwarded(forwarded, primals, new)
-    spec_of = iter(new_specs)
-    specs = [next(spec_of) if at is None else ins[at] for at in forwarded]
+    specs = partial_eval.fill_forwarded(forwarded, ins, new_specs)
     linear_params = with_specs(
         params,
         linear,
@@ -272,16 +264,9 @@ def _partial_eval(trace, args, params) -> list[Any]:
         known, rest, unknown_out, forwarded = splitting.partial_eval_jaxpr(
             params["jaxpr"], unknown
         )
-        num_new = sum(at is None for at in forwarded)
-        count = len(known.out_avals) - num_new
-        new_avals = known.out_avals[count:]
-        new_specs = [_residual_spec(aval, params) for aval in new_avals]
-        lifted = [
-            not aval.shape and len(spec) > 0 for aval, spec in zip(new_avals, new_specs)
-        ]
-        known = _residuals_first(known, count, lifted)
-        flags = iter(lifted)
-        rest = _with_scalars(rest, [at is None and next(flags) for at in forwarded])
+        new = [at is None for at in forwarded]
+        known, rest, new_specs = _joined(known, rest, new, params)
+        num_new = len(new_specs)
     ins, outs = params["in_specs"], params["out_specs"]
     known_in = [not flag for flag in unknown]
     known_out = [not flag for flag in unknown_out]
@@ -292,8 +277,7 @@ def _partial_eval(trace, args, params) -> list[Any]:
             *known_args, **with_specs(params, known, known_specs, out_specs)
         )
     residuals = partial_eval.fill_forwarded(forwarded, known_args, bound[:num_new])
-    spec_of = iter(new_specs)
-    specs = [next(spec_of) if at is None else known_specs[at] for at in forwarded]
+    specs = partial_eval.fill_forwarded(forwarded, known_specs, new_specs)
     rest_params = with_specs(
         params, rest, [*specs, *_chosen(ins, unknown)], _chosen(outs, unknown_out)
     )
@@ -321,16 +305,7 @@ def _partial_eval_custom(saveable, unknown, inst, eqn) -> tuple:
             a is None and b is None
             for a, b in zip(from_input, from_output, strict=True)
         ]
-        avals = staged.in_avals[: len(new)]
-        new_avals = _chosen(avals, new)
-        new_specs = [_residual_spec(aval, params) for aval in new_avals]
-        lifted = [
-            not aval.shape and len(spec) > 0 for aval, spec in zip(new_avals, new_specs)
-        ]
-        count = len(known.out_avals) - len(new_avals)
-        known = _residuals_first(known, count, lifted)
-        flags = iter(lifted)
-        staged = _with_scalars(staged, [flag and next(flags) for flag in new])
+        known, staged, new_specs = _joined(known, staged, new, params)
     ins, outs = params["in_specs"], params["out_specs"]
     known_flags = [not flag for flag in unknown]
     known_in, known_specs = _chosen(eqn.invars, known_flags), _chosen(ins, known_flags)
@@ -338,10 +313,8 @@ def _partial_eval_custom(saveable, unknown, inst, eqn) -> tuple:
     known_out = _chosen(eqn.outvars, known_out_flags)
     known_out_specs = _chosen(outs, known_out_flags)
     new_vars = [
-        language.Var(
-            whole_type(aval.update(shape=(1,)) if lift else aval, spec, mesh, manual)
-        )
-        for aval, spec, lift in zip(new_avals, new_specs, lifted)
+        language.Var(whole_type(aval, spec, mesh, manual))
+        for aval, spec in zip(known.out_avals, new_specs)
     ]
     fresh = iter(zip(new_vars, new_specs))
     saved, saved_specs = [], []
@@ -374,6 +347,23 @@ def _partial_eval_custom(saveable, unknown, inst, eqn) -> tuple:
 
 
 enter(split_rules, shard_map_p, _partial_eval_custom)
+
+
+def _joined(
+    known: ClosedJaxpr, rest: ClosedJaxpr, new: Sequence[bool], params: Params
+) -> tuple[ClosedJaxpr, ClosedJaxpr, list[PartitionSpec]]:
+    """Two programs with residuals from one to the other, and the residuals' specs.
+
+    The first returns them last; `new` says which first inputs of the second they are.
+    A residual that is a scalar on each device gets an axis, along which they stand.
+    """
+    count = len(known.out_avals) - sum(new)
+    avals = known.out_avals[count:]
+    specs = [_residual_spec(aval, params) for aval in avals]
+    lifted = [not aval.shape and len(spec) > 0 for aval, spec in zip(avals, specs)]
+    flags = iter(lifted)
+    opened = [flag and next(flags) for flag in new]
+    return _residuals_first(known, count, lifted), _with_scalars(rest, opened), specs
 
 
 def _residuals_first(
@@ -413,7 +403,7 @@ def _with_scalars(closed: ClosedJaxpr, opened: Sequence[bool]) -> ClosedJaxpr:
 
 def _unnamed(spec: PartitionSpec, params: Params) -> tuple:
     """The manual axes along which a value with this spec is copied."""
-    named = set(axes_of(spec))
+    named = {*axes_of(spec), *spec.unreduced}
     manual = params["newly_manual_axes"]
     return tuple(
         name
@@ -437,7 +427,7 @@ def _transpose(cts, *args, **params) -> None:
     with scope_of(params):
         transposed, answered = autodiff.transpose_jaxpr(closed, args, cts)
         values = autodiff.transposed_inputs(args)
-        answer_specs = _chosen(_chosen(ins, linear), answered)
+        answer_specs = _chosen([s.dual() for s in _chosen(ins, linear)], answered)
         transposed = _cotangents_first(
             transposed,
             len(values),
@@ -448,6 +438,7 @@ def _transpose(cts, *args, **params) -> None:
     for ct, spec in zip(cts, outs):
         if type(ct) is Zero:
             continue
+        spec = spec.dual()
         copies = math.prod(sizes[name] for name in _unnamed(spec, params))
         if not checked and copies > 1:
             ct = arithmetic.div(ct, _number(ct, copies))
@@ -487,17 +478,6 @@ def _cotangents_first(
 # ----------------------------------------------------------------------------------
 
 
-def _with_axis(spec: PartitionSpec, dim: int | None, name: Any) -> PartitionSpec:
-    """A spec for a value with a batch axis at `dim`, cut along mesh axis `name`."""
-    if dim is None:
-        return spec
-    parts = [*spec.partitions, *[None] * (dim - len(spec))]
-    parts.insert(dim, name)
-    while parts and parts[-1] is None:
-        parts.pop()
-    return PartitionSpec(*parts)
-
-
 @shard_map_p.def_batch
 def _batch(axis_data, args, dims, **params) -> tuple:
     name = axis_data.spmd_name
@@ -509,8 +489,8 @@ def _batch(axis_data, args, dims, **params) -> tuple:
         batched, out_dims = batching.batch_jaxpr(params["jaxpr"], part, dims)
         if names and params["check_vma"]:
             batched = _retyped(batched, dims, frozenset(names))
-    ins = [_with_axis(s, dim, name) for s, dim in zip(params["in_specs"], dims)]
-    outs = [_with_axis(s, dim, name) for s, dim in zip(params["out_specs"], out_dims)]
+    ins = [s.inserted(dim, name) for s, dim in zip(params["in_specs"], dims)]
+    outs = [s.inserted(dim, name) for s, dim in zip(params["out_specs"], out_dims)]
     return shard_map_p.bind(*args, **with_specs(params, batched, ins, outs)), out_dims
 
 

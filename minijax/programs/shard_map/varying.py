@@ -28,12 +28,16 @@ from minijax.core.language import (
     get_aval,
 )
 from minijax.core.state import state
+from minijax.primitives.parallel.manual_lowering import names_of
 from minijax.primitives.parallel.variation import (
+    CASTS,
     in_mesh_order,
-    names_of,
+    kind_over,
     pvary_p,
+    varied,
     varying,
 )
+from minijax.programs.sharding.cuts import CARRYING, CASTING
 from minijax.support.settings import override
 from minijax.support.tree_util import tree_map
 from minijax.values.named_axes import extend_axis_env
@@ -76,10 +80,11 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
     Args:
       x: a tree of arrays inside `shard_map`.
       axis_name: a mesh axis, or a tuple of them.
-      to: "varying".
+      to: "varying", of a value that is invarying or reduced; "unreduced", of one that
+        varies: its parts are addends; "reduced", of an invarying one.
 
     Raises:
-      ValueError: for another `to`, for an axis over which `x` varies already, and
+      ValueError: for another `to`, for a value that is something else over an axis, and
         outside of `shard_map`.
 
     In JAX: `jax.lax.pcast`.
@@ -90,32 +95,39 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
             "an order."
         )
     names = names_of(axis_name)
-    if to != "varying":
+    if to not in ("varying", "unreduced", "reduced"):
         raise errors.value_error(
-            f"pcast: to={to!r} is not supported; it may be 'varying'. A value that is "
-            "the same everywhere comes from a reduction: `lax.psum`, `lax.pmax`, or "
-            "`lax.all_gather(..., to='invarying')`."
+            f"pcast got to={to!r}; it may be 'varying', 'unreduced' or 'reduced'. A "
+            "value that is the same everywhere comes from a reduction: `lax.psum`, "
+            "`lax.pmax`, or `lax.all_gather(..., to='invarying')`."
         )
     if names and state.manual_mesh is None:
         raise errors.value_error("pcast is for values inside of `shard_map`.")
     for name in names:
         state.axis_env.axis_size(name)
-    if not names or not state.varying_axes:
+    if not names:
         return x
-    return tree_map(lambda leaf: pvary_p.bind(leaf, axes=names), x)
+
+    def cast(leaf: Any) -> Any:
+        source = kind_over(get_aval(leaf), names, "jax.lax.pcast")
+        primitive = CASTS.get((source, to))
+        if primitive is None:
+            raise errors.value_error(
+                f"Unsupported pcast from={source}, to={to!r}: the value has type "
+                f"{get_aval(leaf).str_short()}, and a cast communicates nothing."
+            )
+        checked = state.varying_axes
+        return primitive.bind(leaf, axes=in_mesh_order(names)) if checked else leaf
+
+    return tree_map(cast, x)
 
 
 # ----------------------------------------------------------------------------------
 # The types of the other primitives
 # ----------------------------------------------------------------------------------
 
-# Their types come from programs that they carry, or say themselves how they vary.
-_OWN_TYPES = {
-    *("call_exported", "closed_call", "cond", "custom_jvp_call", "custom_lin"),
-    *("custom_linear_solve", "custom_vjp_call", "custom_vmap_call", "jit"),
-    *("linear_call", "remat2", "remat_opt", "scan", "while", "run_state"),
-    *("psum_invariant", "pvary", "axis_index", "shard_map", "pallas_call"),
-}
+# They say themselves how their results vary.
+_OWN_TYPES = CARRYING | CASTING
 _REDUCING = ("pmax", "pmin", "all_gather_invariant")
 
 
@@ -170,9 +182,4 @@ def _entering(primitive: Primitive, args: Sequence[Any], params: Any) -> Sequenc
         ]
     else:
         return args
-    return [
-        pvary_p.bind(arg, axes=in_mesh_order(axes - varying(arg)))
-        if axes - varying(arg)
-        else arg
-        for arg, axes in zip(args, wanted, strict=True)
-    ]
+    return list(map(varied, args, wanted))

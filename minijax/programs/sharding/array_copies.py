@@ -44,6 +44,8 @@ def put_on_several(value: Any, sharding: Any) -> Array:
             f"device_put got {spec}: nothing but a program has a compiler to choose "
             "how a dimension is cut. Write None, or the axes."
         )
+    if type(value) is Array and spec is not None and spec.unreduced:
+        return _moved_by_program(value, sharding)
     if type(value) is Array and not value.is_fully_addressable:
         if not value.is_fully_replicated or not value.sharding.addressable_devices:
             return _moved_by_program(value, sharding)

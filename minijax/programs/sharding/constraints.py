@@ -120,16 +120,6 @@ def refuse_empty(sharding: Any, what: str) -> None:
         )
 
 
-def refuse_unreduced(spec: PartitionSpec, what: str) -> None:
-    """NotImplementedError for a spec with axes that are unreduced or reduced."""
-    if spec.unreduced or spec.reduced:
-        raise NotImplementedError(
-            f"{what} got {spec}: values that are unreduced or reduced over a mesh axis "
-            "are not supported here. Sum them up with `lax.psum` or "
-            "`lax.psum_scatter` in a `shard_map`."
-        )
-
-
 def check_not_manual(sharding: Any, what: str) -> None:
     """ValueError for axes that cut nothing inside of a `shard_map` around this place.
 
@@ -204,17 +194,11 @@ def _constraint_batch(
     free = {d + (d >= dim) for d in params["unconstrained_dims"]}
     sharding = params["sharding"]
     if isinstance(sharding, NamedSharding):
-        parts = list(sharding.spec.partitions)
-        parts += [None] * (language.get_aval(x).ndim - 1 - len(parts))
-        if name is None:
-            # Nothing is known of the new axis.
-            parts.insert(dim, PartitionSpec.UNCONSTRAINED)
+        part = name
+        if name is None:  # nothing is known of the new axis
+            part = PartitionSpec.UNCONSTRAINED
             free.add(dim)
-        else:
-            parts.insert(dim, name)
-            while parts and parts[-1] is None:
-                parts.pop()
-        sharding = sharding.update(spec=PartitionSpec(*parts))
+        sharding = sharding.update(spec=sharding.spec.inserted(dim, part))
     params = {**params, "sharding": sharding, "unconstrained_dims": frozenset(free)}
     return sharding_constraint_p.bind(x, **params), dim
 

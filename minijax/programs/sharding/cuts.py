@@ -24,6 +24,22 @@ Rule = Callable[[Types, Params, Types], list[Cut]]
 
 RULES: dict[str, Rule] = {}
 
+# Primitives whose types come from programs that they carry.
+CARRYING = frozenset(
+    "axis_index call_exported closed_call cond custom_jvp_call custom_lin "
+    "custom_linear_solve custom_vjp_call custom_vmap_call jit linear_call pallas_call "
+    "remat2 remat_opt run_state scan shard_map while".split()
+)
+# Primitives of `shard_map`: those that say themselves how a value varies, and others.
+CASTING = frozenset(
+    "all_gather_reduced preduced psum_invariant pvary reduced_vary_cast_p "
+    "unreduced_psum unreduced_reduce_scatter vary_unreduced_cast_p".split()
+)
+EXCHANGING = frozenset(
+    "all_gather all_gather_invariant all_to_all pbroadcast pmax pmin ppermute psum "
+    "reduce_scatter".split()
+)
+
 
 def cut_of(aval: Any) -> Cut:
     """The cut of a type; of one that is on no mesh, all None."""
@@ -203,6 +219,16 @@ def _convolution(ins: Types, params: Params, outs: Types) -> list[Cut]:
     return [_still_divided("conv_general_dilated", lhs, sizes, found, outs[0])]
 
 
+def _whole_along(what: str, ins: Types, axis: int) -> Cut:
+    """The cut of the first operand, which must be whole along an axis."""
+    if cut_of(ins[0])[axis] is not None:
+        fail(
+            f"The {what} must be unsharded. Got {told(ins)}, and axis={axis}. Reshard "
+            "it first."
+        )
+    return cut_of(ins[0])
+
+
 def _without(cut: Cut, axes: Sequence[int]) -> Cut:
     return tuple(part for axis, part in enumerate(cut) if axis not in axes)
 
@@ -228,37 +254,22 @@ def _rev(ins: Types, params: Params, outs: Types) -> list[Cut]:
 
 @_rules("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp")
 def _cumulative(ins: Types, params: Params, outs: Types) -> list[Cut]:
-    cut, axis = cut_of(ins[0]), params["axis"]
-    if cut[axis] is not None:
-        fail(
-            "Input should be unsharded over the axis being reduced. Got input type="
-            f"{told(ins)} and axis={axis}. Reshard it first."
-        )
-    return [cut]
+    return [_whole_along("input over the axis being reduced", ins, params["axis"])]
 
 
 @_rules("sort")
 def _sort(ins: Types, params: Params, outs: Types) -> list[Cut]:
     cut = _same_cut("sort", "operands", ins)
-    if cut[params["dimension"]] is not None:
-        fail(
-            "Arguments to sort must be unsharded over the sorting dimension. Got "
-            f"operands {told(ins)}, sorted over dimension {params['dimension']}. "
-            "Reshard them first."
-        )
+    named = [aval for aval in ins if cut_of(aval) == cut]
+    what = "arguments to sort over the sorting dimension"
+    _whole_along(what, named, params["dimension"])
     return [cut] * len(outs)
 
 
 @_rules("top_k")
 def _top_k(ins: Types, params: Params, outs: Types) -> list[Cut]:
-    cut = cut_of(ins[0])
     axis = params.get("axis", -1) % ins[0].ndim
-    if cut[axis] is not None:
-        fail(
-            f"top_k needs its operand whole along dimension {axis}, and it is "
-            f"{told(ins)}. Reshard it first."
-        )
-    return [cut] * len(outs)
+    return [_whole_along("operand of top_k over its dimension", ins, axis)] * len(outs)
 
 
 # ----------------------------------------------------------------------------------
@@ -390,13 +401,9 @@ def _stack(ins: Types, params: Params, outs: Types) -> list[Cut]:
 
 @_rules("unstack")
 def _unstack(ins: Types, params: Params, outs: Types) -> list[Cut]:
-    (x,), axis = ins, params["axis"]
-    if cut_of(x)[axis] is not None:
-        fail(
-            f"unstack operand cannot be sharded on the unstacking axis {axis}. Got "
-            f"operand type={told(ins)}. Reshard it first."
-        )
-    return [_without(cut_of(x), (axis,))] * len(outs)
+    axis = params["axis"]
+    cut = _whole_along("operand of unstack over the unstacking axis", ins, axis)
+    return [_without(cut, (axis,))] * len(outs)
 
 
 def _still_divided(

@@ -30,7 +30,6 @@ from minijax.programs.sharding import cuts, unreduced
 from minijax.programs.sharding.constraints import constrain
 from minijax.programs.sharding.contexts import get_abstract_mesh
 from minijax.support.devices.shardings import (
-    AbstractMesh,
     AxisType,
     DuplicateSpecError,
     NamedSharding,
@@ -41,18 +40,13 @@ from minijax.support.devices.shardings import (
 # The parameter in which a primitive is told how its result is to be cut.
 _GIVEN = ("out_sharding", "sharding", "dst_sharding")
 
-# Their types come from programs that they carry, or they are no arrays.
-_OWN_TYPES = {
-    *("call_exported", "closed_call", "cond", "custom_jvp_call", "custom_lin"),
-    *("custom_linear_solve", "custom_vjp_call", "custom_vmap_call", "jit"),
-    *("linear_call", "remat2", "remat_opt", "scan", "while", "run_state"),
-    *("shard_map", "pallas_call", "reshard", "sharding_constraint", "pvary"),
-    *("axis_index", "after_all", "create_token", "debug_callback", "debug_print"),
-    *("ffi_call", "pure_callback", "io_callback", "check"),
-    *("psum", "pmax", "pmin", "psum_invariant", "all_gather", "all_to_all"),
-    *("ppermute", "reduce_scatter", "pbroadcast", "layout_constraint", "dce_sink"),
-    *("get", "swap", "addupdate", "new_ref", "freeze", "free_ref", "empty_ref"),
-    *("platform_index", "dim_as_value"),
+# They say themselves how their results are cut, or their results are no arrays.
+_OWN_TYPES = cuts.CARRYING | cuts.CASTING | cuts.EXCHANGING
+_OWN_TYPES |= {
+    *("reshard", "sharding_constraint", "layout_constraint", "dce_sink", "after_all"),
+    *("create_token", "debug_callback", "debug_print", "ffi_call", "pure_callback"),
+    *("io_callback", "check", "get", "swap", "addupdate", "new_ref", "freeze"),
+    *("free_ref", "empty_ref", "platform_index", "dim_as_value"),
 }
 # Programs that they carry are lowered equation by equation.
 _NOT_CONSTRAINED = {"jit", "closed_call", "shard_map", "custom_jvp_call", "while"}
@@ -62,11 +56,6 @@ _NOT_CONSTRAINED |= {"reshard", "sharding_constraint"}
 # ----------------------------------------------------------------------------------
 # Cuts as part of a type
 # ----------------------------------------------------------------------------------
-
-
-def abstract(mesh: Any) -> AbstractMesh:
-    """The axes of a mesh, without devices."""
-    return mesh if isinstance(mesh, AbstractMesh) else mesh.abstract_mesh
 
 
 def as_type(
@@ -79,7 +68,7 @@ def as_type(
 
     Raises NotImplementedError for words where other axes are Auto or Manual.
     """
-    mesh = abstract(mesh)
+    mesh = mesh.abstract_mesh
     kinds = mesh._name_to_type
     parts: list[Any] = []
     for part in cut:
@@ -87,7 +76,7 @@ def as_type(
             part = None
         names = [n for n in cuts.axes_in(part) if kinds[n] is AxisType.Explicit]
         parts.append(tuple(names) or None)
-    if any(words) and not mesh.are_all_axes_explicit:
+    if any(words) and not mesh.are_all_axes_explicit and not mesh.are_all_axes_manual:
         raise NotImplementedError(
             f"types that are unreduced or reduced need a mesh of Explicit axes, got "
             f"{mesh}. Make the others Explicit, or reshard to a spec without the words."
@@ -96,6 +85,12 @@ def as_type(
         return None
     spec = PartitionSpec(*parts, unreduced=words[0], reduced=words[1])
     return NamedSharding(mesh, spec)
+
+
+def type_of(sharding: NamedSharding, rank: int, mesh: Any = None) -> Any:
+    """As `as_type`, of a sharding, here perhaps on another mesh of the same axes."""
+    parts = (*sharding.spec.partitions, *(None,) * rank)[:rank]
+    return as_type(mesh or sharding.mesh, parts, unreduced.words_in(sharding))
 
 
 def typed(aval: Any, sharding: Any) -> Any:
@@ -112,9 +107,7 @@ def _typed_on(mesh: Any, aval: Any, sharding: Any) -> Any:
         return aval
     if mesh is None or not sharding.mesh._any_axis_explicit:
         return aval if aval.cut is None else aval.update(sharding=None)
-    cut = (*sharding.spec.partitions, *(None,) * aval.ndim)[: aval.ndim]
-    words = unreduced.words_in(sharding)
-    return aval.update(sharding=as_type(mesh, cut, words))
+    return aval.update(sharding=type_of(sharding, aval.ndim, mesh))
 
 
 def full_spec(sharding: Any, aval: Any) -> Any:
@@ -148,7 +141,7 @@ def given_sharding(place: Any, what: str) -> NamedSharding:
             f"{what} takes a PartitionSpec or a NamedSharding, got {place!r} of type "
             f"{type(place).__name__}."
         )
-    return NamedSharding(abstract(place.mesh), place.spec)
+    return NamedSharding(place.mesh.abstract_mesh, place.spec)
 
 
 # ----------------------------------------------------------------------------------
@@ -165,7 +158,7 @@ def _given(params: dict[str, Any]) -> NamedSharding | None:
                 f"mesh in use. Pass `NamedSharding(mesh, {value})`."
             )
         if isinstance(value, NamedSharding):
-            return NamedSharding(abstract(value.mesh), value.spec)
+            return NamedSharding(value.mesh.abstract_mesh, value.spec)
     return None
 
 
@@ -293,29 +286,17 @@ def _computed(
     try:
         return [as_type(mesh, cut, words) for cut in found]
     except DuplicateSpecError:
-        plain = [out.update(sharding=None) for out in outs]
-        texts = [_text(out, cut) for out, cut in zip(plain, found)]
         cuts.fail(
             f"{primitive} operation with inputs: {cuts.told(avals)} produces an "
-            f"illegally sharded result: {', '.join(texts)}: one mesh axis would cut "
-            "two dimensions. Reshard an operand, or give `out_sharding`."
+            f"illegally sharded result, cut as {', '.join(map(str, found))}: one mesh "
+            "axis would cut two dimensions. Reshard an operand, or give `out_sharding`."
         )
-
-
-def _text(aval: Any, cut: Sequence[Any]) -> str:
-    sizes = [
-        str(size) if part is None else f"{size}@{part}"
-        for size, part in zip(aval.shape, cut)
-    ]
-    name, _, _ = aval.str_short(short_dtypes=True).partition("[")
-    return f"{name}[{','.join(sizes)}]"
 
 
 def _checked(given: NamedSharding, out: Any, words: unreduced.Words) -> Any:
     given.check_compatible_aval(out.shape)
     given.shard_shape(out.shape)
-    cut = (*given.spec.partitions, *(None,) * out.ndim)[: out.ndim]
-    return as_type(given.mesh, cut, words)
+    return type_of(given.update(spec=given.spec.update(None, *words)), out.ndim)
 
 
 def _plain(aval: Any) -> Any:

@@ -29,7 +29,6 @@ from minijax.programs.sharding.constraints import (
     check_not_manual,
     constrain,
     refuse_empty,
-    refuse_unreduced,
     with_sharding_constraint,
 )
 from minijax.programs.sharding.contexts import mesh_of_jit, sharding_of
@@ -78,8 +77,6 @@ def _checked(shardings: Any, name: str) -> tuple | None:
                 "alone, or a mesh with devices."
             )
         spec = getattr(leaf, "spec", leaf)
-        if isinstance(spec, PartitionSpec):
-            refuse_unreduced(spec, f"jit({name}=...)")
         if PartitionSpec.UNCONSTRAINED in getattr(spec, "partitions", ()):
             raise errors.value_error(
                 f"Unconstrained dimensions are not allowed in {name}, got {leaf}. "
@@ -226,18 +223,10 @@ def jit_with_shardings(
     fun: Callable, in_shardings: Any, out_shardings: Any, options: JitOptions
 ) -> JitFunction:
     """A jitted function with given shardings."""
-    plain = {
-        field.name: getattr(options, field.name)
-        for field in dataclasses.fields(JitOptions)
-    }
-    return ShardedJitFunction(
-        fun,
-        ShardedOptions(
-            **plain,
-            in_shardings=_checked(in_shardings, "in_shardings"),
-            out_shardings=_checked(out_shardings, "out_shardings"),
-        ),
-    )
+    ins = _checked(in_shardings, "in_shardings")
+    outs = _checked(out_shardings, "out_shardings")
+    sharded = ShardedOptions(**vars(options), in_shardings=ins, out_shardings=outs)
+    return ShardedJitFunction(fun, sharded)
 
 
 @pjit.constrained.attach

@@ -26,6 +26,7 @@ from minijax.programs.sharding.making import (
     make_array_from_single_device_arrays,
 )
 from minijax.support.devices.shardings import Mesh, NamedSharding, PartitionSpec
+from minijax.support.tree_util import tree_map
 
 
 @functools.cache
@@ -34,11 +35,6 @@ def _mesh() -> Mesh:
     each = np.array(devices(), dtype=object)
     grid = each.reshape(process_count(), local_device_count())
     return Mesh(grid, ("processes", "local_devices"))
-
-
-def _map(function: Any, tree: Any) -> Any:
-    leaves, structure = tree_flatten(tree)
-    return tree_unflatten(structure, [function(leaf) for leaf in leaves])
 
 
 def _host(value: Any, what: str) -> np.ndarray:
@@ -115,7 +111,7 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
             host = host[None]
         return host if process_count() == 1 else _rows(host)
 
-    return _map(gather, in_tree)
+    return tree_map(gather, in_tree)
 
 
 def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:

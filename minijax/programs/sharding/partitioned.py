@@ -184,23 +184,16 @@ def _compile_for_several(
         settings = annotate(lowered, placement, ins, outs)
         settings = replace(settings, options=dict(options))
         if not placement.devices.is_fully_addressable:
-            _compare_with_others(lowered, placement, ins, outs)
+            fingerprints.compare(
+                lowered.name,
+                lowered.module.operation.get_asm(enable_debug_info=False),
+                [lowered.in_avals[i] for i in lowered.kept],
+                placement.devices,
+                placement.mesh,
+                ins,
+                outs,
+            )
         return caching.load_or_compile(lowered, placement.devices, settings)
-
-
-def _compare_with_others(
-    lowered: Any, placement: Placement, ins: Sequence[Any], outs: Sequence[Any]
-) -> None:
-    """Raises RuntimeError if another process has another program."""
-    fingerprints.compare(
-        lowered.name,
-        lowered.module.operation.get_asm(enable_debug_info=False),
-        [lowered.in_avals[i] for i in lowered.kept],
-        placement.devices,
-        placement.mesh,
-        ins,
-        outs,
-    )
 
 
 def in_shardings_of(lowered: Any, placement: Placement) -> list[Any]:

@@ -21,9 +21,8 @@ from minijax.programs.sharding.contexts import (
     use_abstract_mesh,
 )
 from minijax.programs.sharding.cuts import axes_in, cut_of
-from minijax.programs.sharding.explicit_types import Cuts, abstract, as_type
+from minijax.programs.sharding.explicit_types import Cuts, full_spec, type_of
 from minijax.programs.sharding.placement import put_on_several
-from minijax.programs.sharding.unreduced import words_in
 from minijax.support.devices.shardings import (
     AxisType,
     Mesh,
@@ -75,8 +74,7 @@ def _resharded(x: Any, place: Any) -> Any:
         sharding.shard_shape(aval.shape)
     except ValueError as error:
         raise errors.value_error(f"reshard: {error}") from None
-    parts = (*sharding.spec.partitions, *(None,) * aval.ndim)[: aval.ndim]
-    sharding = sharding.update(spec=sharding.spec.update(partitions=parts))
+    sharding = full_spec(sharding, aval)
     elsewhere = aval.cut is not None and aval.cut.mesh != sharding.mesh
     if elsewhere and type(x) is Array and isinstance(place, PartitionSpec):
         return put_on_several(x, sharding.update(mesh=mesh_in_use()))
@@ -87,9 +85,7 @@ def _resharded(x: Any, place: Any) -> Any:
 
 @reshard_p.def_abstract_eval
 def _reshard_type(x: ShapedArray, *, dst_sharding: Any, **_: Any) -> ShapedArray:
-    parts = (*dst_sharding.spec.partitions, *(None,) * x.ndim)[: x.ndim]
-    kind = as_type(dst_sharding.mesh, parts, words_in(dst_sharding))
-    return x.update(sharding=kind)
+    return x.update(sharding=type_of(dst_sharding, x.ndim))
 
 
 def _back(x: Any, params: dict[str, Any]) -> dict[str, Any]:
@@ -118,17 +114,9 @@ def _reshard_transpose(ct: Any, x: Any, **params: Any) -> list:
 def _reshard_batch(axis_data: Any, args: Sequence, dims: Sequence, **params) -> tuple:
     (x,), (dim,) = args, dims
     sharding = params["dst_sharding"]
-    parts = list(sharding.spec.partitions)
-    parts += [None] * (language.get_aval(x).ndim - 1 - len(parts))
-    parts.insert(dim, _batch_part(x, dim))
-    spec = sharding.spec.update(partitions=parts)
-    params["dst_sharding"] = sharding.update(spec=spec)
+    part = cut_of(get_aval(x))[dim]  # the batch axis stays as it is
+    params["dst_sharding"] = sharding.update(spec=sharding.spec.inserted(dim, part))
     return reshard_p.bind(x, **params), dim
-
-
-def _batch_part(x: Any, dim: int) -> Any:
-    """The mesh axes that cut the batch axis of a value."""
-    return cut_of(get_aval(x))[dim]
 
 
 @reshard_p.def_lowering
@@ -151,12 +139,12 @@ def _mesh_with(axes: Any, kind: AxisType, shardings: Any, what: str) -> tuple:
     mesh = get_abstract_mesh()
     for one in tree_flatten(shardings)[0]:
         if isinstance(one, NamedSharding):
-            if not mesh.empty and abstract(one.mesh) != mesh:
+            if not mesh.empty and one.mesh.abstract_mesh != mesh:
                 raise errors.value_error(
                     f"{what}: the mesh in use is {mesh}, and a sharding names "
-                    f"{abstract(one.mesh)}. Use one mesh: `minijax.set_mesh(mesh)`."
+                    f"{one.mesh.abstract_mesh}. Use one mesh: `minijax.set_mesh(mesh)`."
                 )
-            mesh = abstract(one.mesh)
+            mesh = one.mesh.abstract_mesh
     if mesh.empty:
         return None, None
     names = mesh.axis_names if axes is None else axes
@@ -198,14 +186,7 @@ def auto_axes(
 
     @functools.wraps(function)
     def automatic(*args: Any, **kwargs: Any) -> Any:
-        outs = out_sharding
-        if outs is None:
-            if "out_sharding" not in kwargs:
-                raise errors.type_error(
-                    "Missing required keyword argument: 'out_sharding'. Say how the "
-                    "results are cut: `auto_axes(f, out_sharding=P(...))`."
-                )
-            outs = kwargs.pop("out_sharding")
+        outs = _given_or_passed(out_sharding, "out_sharding", "results", kwargs)
         mesh, inner = _mesh_with(axes, AxisType.Auto, outs, "auto_axes")
         if mesh is None or mesh == inner:
             return function(*args, **kwargs)
@@ -216,6 +197,16 @@ def auto_axes(
             return reshard(results, outs)
 
     return automatic
+
+
+def _given_or_passed(given: Any, name: str, what: str, kwargs: dict) -> Any:
+    """What the decorator was given; otherwise the call's keyword argument."""
+    if given is None and name not in kwargs:
+        raise errors.type_error(
+            f"Missing required keyword argument: '{name}'. Say how the {what} are cut: "
+            f"`{name}=P(...)`."
+        )
+    return kwargs.pop(name) if given is None else given
 
 
 def _on_mesh(values: Any, mesh: Any) -> Any:
@@ -260,14 +251,7 @@ def explicit_axes(
 
     @functools.wraps(function)
     def explicit(*args: Any, **kwargs: Any) -> Any:
-        ins = in_sharding
-        if ins is None:
-            if "in_sharding" not in kwargs:
-                raise errors.type_error(
-                    "Missing required keyword argument: 'in_sharding'. Say how the "
-                    "arguments are cut: `explicit_axes(f, in_sharding=P(...))`."
-                )
-            ins = kwargs.pop("in_sharding")
+        ins = _given_or_passed(in_sharding, "in_sharding", "arguments", kwargs)
         mesh, inner = _mesh_with(axes, AxisType.Explicit, None, "explicit_axes")
         if mesh is None:
             raise errors.value_error(

@@ -17,10 +17,18 @@ from collections.abc import Sequence
 from typing import Any, NoReturn
 
 from minijax.core import errors
-from minijax.programs.sharding.cuts import ELEMENTWISE, axes_in, cut_of, fail, told
+from minijax.primitives.parallel.variation import Words, words_in, words_of
+from minijax.programs.sharding.cuts import (
+    CARRYING,
+    CASTING,
+    ELEMENTWISE,
+    EXCHANGING,
+    axes_in,
+    cut_of,
+    fail,
+    told,
+)
 
-# (the axes over which a value is unreduced, those over which it is reduced)
-Words = tuple[frozenset, frozenset]
 NONE: Words = (frozenset(), frozenset())
 
 _KEEPING = {
@@ -35,24 +43,10 @@ _JOINING = {
     "dynamic_update_slice": slice(2),
     "select_n": slice(1, None),
 }
-# These programs and moves say in the types of their own what becomes of the words.
-_OWN_WORDS = {
-    *("closed_call", "cond", "custom_jvp_call", "custom_lin", "custom_vjp_call"),
-    *("custom_vmap_call", "jit", "linear_call", "remat2", "reshard", "scan", "while"),
-    *("remat_opt", "sharding_constraint", "dce_sink"),
-}
-
-
-def words_in(sharding: Any) -> Words:
-    """The words of a sharding; none for None."""
-    if sharding is None:
-        return NONE
-    return sharding.spec.unreduced, sharding.spec.reduced
-
-
-def words_of(aval: Any) -> Words:
-    """The words of a type."""
-    return words_in(getattr(aval, "cut", None))
+# These say in the types of their own what becomes of the words.
+_OWN_WORDS = CARRYING | CASTING | EXCHANGING | {"reshard", "sharding_constraint"}
+_OWN_WORDS |= {"dce_sink"}
+_OWN_WORDS -= {"call_exported", "custom_linear_solve", "pallas_call", "run_state"}
 
 
 def has_words(avals: Sequence[Any]) -> bool:
@@ -138,17 +132,23 @@ def _reduced(avals: Sequence[Any]) -> frozenset:
     found = next(iter(several), frozenset())
     for aval in avals:
         named = {axis for part in cut_of(aval) for axis in axes_in(part)}
-        if found & named:
+        if found & (named | aval.vma):
             fail(
-                "Inputs cannot be sharded on the same axes that another input is "
+                "Inputs cannot be sharded/varying on the axes that another input is "
                 f"reduced on. Got {told(avals)}. Reshard the one that is reduced."
             )
-        if aval.ndim and found - frozenset().union(*words_of(aval)):
+        if _counts(aval, avals) and found - frozenset().union(*words_of(aval)):
             fail(
                 "Inputs cannot be replicated on the same axes that another input is "
                 f"reduced on. Got {told(avals)}. Reshard one of them."
             )
     return found
+
+
+def _counts(aval: Any, avals: Sequence[Any]) -> bool:
+    """Whether a value is to be reduced itself: a number is not, but in `shard_map`."""
+    inside = any(a.cut is not None and a.cut.mesh.are_all_axes_manual for a in avals)
+    return aval.ndim > 0 or inside
 
 
 def _add(avals: Sequence[Any]) -> frozenset:
@@ -170,7 +170,8 @@ def _mul(avals: Sequence[Any], reduced: frozenset) -> Words:
         )
     # A number goes with addends too, unlike in JAX, which marks the number as reduced
     # forwards: so the transpose of a product with one multiplies addends by it.
-    ours = (one and avals[1].ndim == 0) or (other and avals[0].ndim == 0)
+    numbers = [not _counts(aval, avals) for aval in avals]
+    ours = (one and numbers[1]) or (other and numbers[0])
     plain = frozenset() in (one | one_reduced, other | other_reduced)
     if not (ours and plain) and (
         (one and one != other_reduced) or (other and other != one_reduced)

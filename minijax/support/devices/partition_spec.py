@@ -197,6 +197,20 @@ class PartitionSpec:
             reduced=self.reduced if reduced is None else reduced,
         )
 
+    def inserted(self, dimension: int | None, part: Any) -> PartitionSpec:
+        """That of an array with one more dimension, which `part` cuts."""
+        if dimension is None:
+            return self
+        parts = [*self._partitions, *[None] * (dimension - len(self))]
+        parts.insert(dimension, part)
+        while parts and parts[-1] is None:
+            parts.pop()
+        return self.update(partitions=parts)
+
+    def dual(self) -> PartitionSpec:
+        """That of cotangents: what is unreduced forwards is reduced backwards."""
+        return self.update(unreduced=self.reduced, reduced=self.unreduced)
+
     def normalized(self, ndim: int) -> PartitionSpec:
         """The spec with exactly `ndim` partitions, unconstrained ones as None."""
         known = [None if p is _UNCONSTRAINED else p for p in self._partitions]

@@ -86,6 +86,20 @@ class ShardingTypeError(Exception):
     """The types of operands do not say how a result is cut over an Explicit mesh."""
 
 
+def _part_of(sharding: Any, global_shape: Shape) -> Shape:
+    """The shape of the part on each device, where it comes out even."""
+    parts = sharding.parts(len(global_shape))
+    for dimension, (size, count) in enumerate(zip(global_shape, parts, strict=True)):
+        if size % count:
+            raise IndivisibleError(
+                f"Sharding {sharding} implies that array axis {dimension} is "
+                f"partitioned {count} times, but the dimension size is {size} "
+                f"(full shape: {tuple(global_shape)}, per-dimension tiling "
+                f"factors: {list(parts)} should evenly divide the shape)"
+            )
+    return tuple(size // count for size, count in zip(global_shape, parts))
+
+
 class NamedSharding(ShardingOfSeveral):
     """An array cut along the axes of a mesh.
 
@@ -213,11 +227,8 @@ class NamedSharding(ShardingOfSeveral):
 
     def dual(self) -> NamedSharding:
         """That of cotangents: what is unreduced forwards is reduced backwards."""
-        spec = self.spec
-        if not spec.unreduced and not spec.reduced:
-            return self
-        swapped = spec.update(unreduced=spec.reduced, reduced=spec.unreduced)
-        return self.update(spec=swapped)
+        spec = self.spec.dual()
+        return self if spec is self.spec else self.update(spec=spec)
 
     # In types: the cut of an array whose dimensions have changed. None for one that no
     # mesh axis cuts any more.
@@ -259,6 +270,11 @@ class NamedSharding(ShardingOfSeveral):
         """With one dimension fewer."""
         parts = self.spec.partitions
         return self._of((*parts[:axis], *parts[axis + 1 :]))
+
+    def of_rank(self, rank: int) -> NamedSharding | None:
+        """With dimensions that are not cut at the end, or without the last ones."""
+        parts = (*self.spec.partitions, *(None,) * rank)
+        return self._of(parts[:rank])
 
     def permuted(self, order: Sequence[int]) -> NamedSharding | None:
         """With dimension `order[i]` at position `i`."""
@@ -318,18 +334,7 @@ class NamedSharding(ShardingOfSeveral):
           ValueError: if the array has fewer dimensions than the spec.
         """
         self.check_compatible_aval(global_shape)
-        parts = self.parts(len(global_shape))
-        for dimension, (size, count) in enumerate(
-            zip(global_shape, parts, strict=True)
-        ):
-            if size % count:
-                raise IndivisibleError(
-                    f"Sharding {self} implies that array axis {dimension} is "
-                    f"partitioned {count} times, but the dimension size is {size} "
-                    f"(full shape: {tuple(global_shape)}, per-dimension tiling "
-                    f"factors: {list(parts)} should evenly divide the shape)"
-                )
-        return tuple(size // count for size, count in zip(global_shape, parts))
+        return _part_of(self, global_shape)
 
     def devices_indices_map(self, global_shape: Shape) -> dict[Any, Index]:
         """For each device the slice of the array that it holds.
@@ -421,7 +426,8 @@ def check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
                     f"{role.capitalize()} axes {axis} is not found in mesh axes "
                     f"{names}. Got {spec}"
                 )
-            if mesh._name_to_type[axis] is not AxisType.Explicit:
+            inside = mesh.are_all_axes_manual  # of a `shard_map`: a type there
+            if not inside and mesh._name_to_type[axis] is not AxisType.Explicit:
                 raise ValueError(
                     f"{role.capitalize()} axes can only refer to mesh axes that is of "
                     f"type `Explicit`. Got {role} axes: {set(getattr(spec, role))} and "
@@ -570,9 +576,8 @@ class GSPMDSharding(ShardingOfSeveral):
 
     def with_memory_kind(self, kind: str) -> GSPMDSharding:
         """The same parts on the same devices, in another of their memories."""
-        return GSPMDSharding(
-            self._device_assignment, self._hlo_sharding, memory_kind=kind
-        )
+        devices = self._device_assignment
+        return GSPMDSharding(devices, self._hlo_sharding, memory_kind=kind)
 
     @property
     def is_fully_replicated(self) -> bool:
@@ -591,14 +596,7 @@ class GSPMDSharding(ShardingOfSeveral):
         Raises:
           IndivisibleError: (a ValueError) if a dimension cannot be cut evenly.
         """
-        parts = self.parts(len(global_shape))
-        for size, count in zip(global_shape, parts, strict=True):
-            if size % count:
-                raise IndivisibleError(
-                    f"{self} cuts an array of shape {tuple(global_shape)} into "
-                    f"{list(parts)} parts, which do not come out even."
-                )
-        return tuple(size // count for size, count in zip(global_shape, parts))
+        return _part_of(self, global_shape)
 
     def devices_indices_map(self, global_shape: Shape) -> dict[Any, Index]:
         """For each device the slice of the array that it holds."""

@@ -1,0 +1,30 @@
+"""Unreduced and reduced types inside `shard_map`, against jax on eight CPU devices."""
+
+import pytest
+
+from tests.sharding import unreduced_manual
+from tests.sharding.both import results_of
+from tests.sharding.test_automatic import compare
+
+
+@pytest.fixture(scope="module")
+def results():
+    """What both libraries gave for every case, from one process."""
+    return results_of("unreduced_manual")
+
+
+@pytest.mark.parametrize("name", unreduced_manual.CASES)
+def test_as_in_jax(results, name):
+    ours, theirs = (results[name][library] for library in ("minijax", "jax"))
+    if name in unreduced_manual.ONLY_HERE:
+        assert isinstance(theirs, dict), "jax can do this now: compare it"
+        assert not isinstance(ours, dict), ours["trace"]
+    elif name in unreduced_manual.PRINTED_OTHERWISE:
+        assert ours != theirs, "they print the same now: compare it"
+        assert not isinstance(ours, dict), ours["trace"]
+    elif name.endswith("_only_refused_here"):
+        assert "ShardingTypeError" in ours["error"]
+    else:
+        compare(ours, theirs)
+        if name.endswith("_refused"):
+            assert isinstance(theirs, dict)
