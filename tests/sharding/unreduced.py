@@ -233,11 +233,11 @@ def _shardings(t, name, spec, value):
 _several(
     in_shardings_unreduced=lambda t: _shardings(t, "in_shardings", t.P(**_U), t.u),
     in_shardings_reduced=lambda t: _shardings(t, "in_shardings", t.P(**_R), t.r),
-    in_shardings_lost=lambda t: _shardings(t, "in_shardings", t.P(), t.u),
+    in_shardings_lost_refused=lambda t: _shardings(t, "in_shardings", t.P(), t.u),
     in_shardings_lost_reduced=lambda t: _shardings(t, "in_shardings", t.P(), t.r),
-    in_shardings_added=lambda t: _shardings(t, "in_shardings", t.P(**_U), t.m),
+    in_shardings_added_refused=lambda t: _shardings(t, "in_shardings", t.P(**_U), t.m),
     in_shardings_added_reduced=lambda t: _shardings(t, "in_shardings", t.P(**_R), t.m),
-    in_shardings_host=lambda t: _shardings(
+    in_shardings_host_refused=lambda t: _shardings(
         t, "in_shardings", t.P(**_U), t.lib.numbers(8, 8)
     ),
     out_shardings_unreduced=lambda t: _shardings(t, "out_shardings", t.P(**_U), t.u),
@@ -262,7 +262,7 @@ _several(
     printed_reduced=lambda t: [repr(t.r), str(t.r)],
     printed_unreduced=lambda t: [str(t.u)],
     copied=lambda t: t.told(t.u.copy()),
-    put_back=lambda t: t.whole(t.mj.device_put(t.u, t.P(None, None))),
+    put_back_refused=lambda t: t.whole(t.mj.device_put(t.u, t.P(None, None))),
     put_reduced=lambda t: str(t.mj.typeof(t.mj.device_put(t.m, t.P(**_R)))),
     put_unreduced=lambda t: str(t.mj.typeof(t.mj.device_put(t.m, t.P(**_U)))),
 )

@@ -543,11 +543,8 @@ all_gather_invariant_p = _all_gather("all_gather_invariant", _own_part)
 all_gather_reduced_p = _all_gather(
     "all_gather_reduced", _scattered, ("varying", "reduced")
 )
-_GATHERS = {
-    "varying": all_gather_p,
-    "invarying": all_gather_invariant_p,
-    "reduced": all_gather_reduced_p,
-}
+_GATHERS = {"varying": all_gather_p, "invarying": all_gather_invariant_p}
+_GATHERS["reduced"] = all_gather_reduced_p
 
 
 def all_gather(
