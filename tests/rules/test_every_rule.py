@@ -130,6 +130,11 @@ REACHED_ELSEWHERE = {
         "all_gather_invariant psum_invariant pvary shard_map".split(),
         "tests/sharding/manual.py",
     ),
+    **dict.fromkeys(
+        "all_gather_reduced preduced reduced_vary_cast_p unreduced_psum "
+        "unreduced_reduce_scatter vary_unreduced_cast_p".split(),
+        "tests/sharding/unreduced_manual.py",
+    ),
     # Used by reads through mixed indices of references.
     "broadcast_to": "tests/primitives/test_references.py",
     **dict.fromkeys(

@@ -113,11 +113,17 @@ def test_few_primitives_have_no_example():
         *("ffi_call", "free_ref", "io_callback", "le_to", "lt_to", "pbroadcast"),
         *(
             "all_gather_invariant",
+            "all_gather_reduced",
+            "preduced",
             "psum_invariant",
             "pvary",
+            "reduced_vary_cast_p",
             "reshard",
             "shard_map",
             "sharding_constraint",
+            "unreduced_psum",
+            "unreduced_reduce_scatter",
+            "vary_unreduced_cast_p",
         ),
         *("ragged_dot_general", "remat_opt", "rng_bit_generator", "stage"),
     }

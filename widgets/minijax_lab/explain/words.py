@@ -231,6 +231,12 @@ PHRASES: dict[str, str] = {
     "all_gather_invariant": "the parts of all, equal everywhere",
     "psum_invariant": "sum over {axes}, the same on all",
     "pvary": "marked as different along {axes}",
+    "all_gather_reduced": "the parts of all; its gradients are not added up yet",
+    "preduced": "marked: its gradients along {axes} are not added up yet",
+    "reduced_vary_cast_p": "marked as different along {axes}",
+    "unreduced_psum": "sum of addends over {axes}",
+    "unreduced_reduce_scatter": "sum of addends over {axis_name}, a part each",
+    "vary_unreduced_cast_p": "marked as addends along {axes}",
     # over a mesh of devices
     "shard_map": "runs a program on each device",
     "reshard": "cut over the mesh in another way",
