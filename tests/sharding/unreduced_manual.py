@@ -225,12 +225,12 @@ _mapped(
         t.P(**R),
     ),
     jitted=lambda t: (
-        lambda a, r: t.mj.jit(lambda a, r: t.jnp.tanh(a @ r))(a, r),
+        lambda a, r: t.mj.jit(lambda a, r: t.jnp.sin(a @ r))(a, r),
         [t.P("x"), t.P(**R)],
         t.P("x"),
     ),
     checkpointed=lambda t: (
-        lambda a, r: t.mj.checkpoint(lambda a, r: t.jnp.tanh(a @ r))(a, r),
+        lambda a, r: t.mj.checkpoint(lambda a, r: t.jnp.sin(a @ r))(a, r),
         [t.P("x"), t.P(**R)],
         t.P("x"),
     ),
