@@ -3,12 +3,15 @@
 
 VENV ?= .venv
 BIN := $(VENV)/bin
-JOBS ?= 2
+# On two cores: a test that waits for a browser or a child process leaves one free.
+JOBS ?= 3
 export PYTHON
 
 # Every test that must hold: tests/ and all notebooks, cell by cell. A file stays with
-# one worker, which shares its fixtures; tests/conftest.py has the longest files first.
+# one worker, which shares its fixtures; the longest come first, by tests/timings.json.
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadscope --no-loadscope-reorder -q
+# Child processes of the tests import minijax: compiled, in half of the time.
+COMPILED := $(BIN)/python -m compileall -q -j 0 minijax widgets/minijax_*
 NBVAL := --nbval --nbval-current-env --nbval-cell-timeout 120 \
 	--nbval-sanitize-with tests/notebooks/sanitize.cfg
 
@@ -41,11 +44,13 @@ check: env
 
 test: env
 	@$(BIN)/python tests/house/missing_tools.py
+	@$(COMPILED)
 	MINIJAX_TEST_HALF=1 $(PYTEST) $(NBVAL) tests notebooks
 
 test-all: env
 	@$(BIN)/python tests/house/missing_tools.py
-	MINIJAX_TEST_ALL=1 $(PYTEST) $(NBVAL) tests notebooks
+	@$(COMPILED)
+	MINIJAX_TEST_ALL=1 MINIJAX_TEST_TIMINGS=1 $(PYTEST) $(NBVAL) tests notebooks
 
 test-gpu: env
 	MINIJAX_TEST_GPU=1 $(BIN)/python -m pytest -q -m gpu tests

@@ -20,7 +20,14 @@ with_uv() {
 with_pip() {
     [ -x "$folder/bin/python" ] || "$python" -m venv "$folder"
     "$folder/bin/python" -m pip install --quiet --disable-pip-version-check \
-        --constraint constraints.txt --editable ".[$extras]"
+        --no-compile --constraint constraints.txt --editable ".[$extras]"
+}
+
+# pip would compile the modules one by one, uv not at all; here all cores do it. Some
+# packages contain files for other versions of Python, which cannot be compiled.
+compile_modules() {
+    "$folder/bin/python" -m compileall -qq -j 0 "$folder"/lib/python*/site-packages \
+        >/dev/null 2>&1 || true
 }
 
 echo "environment: $folder, with $python (the first time takes a few minutes)"
@@ -30,3 +37,4 @@ else
     with_pip
     echo "environment: ready"
 fi
+compile_modules

@@ -1,10 +1,13 @@
 """What all tests share: quick compilation, markers, and what this machine lacks."""
 
+import collections
 import contextlib
 import functools
 import gc
 import importlib.metadata
 import importlib.util
+import json
+import math
 import os
 import random
 import shutil
@@ -116,6 +119,9 @@ def pytest_configure(config: pytest.Config) -> None:
         config.add_cleanup(functools.partial(shutil.rmtree, folder, True))
     config.addinivalue_line("markers", "slow: runs only with MINIJAX_TEST_ALL=1")
     config.addinivalue_line(
+        "markers", "long: of a file that starts first, and not in `make check`"
+    )
+    config.addinivalue_line(
         "markers", "repeats: goes a way that another test goes; as slow"
     )
     config.addinivalue_line(
@@ -136,17 +142,11 @@ def pytest_configure(config: pytest.Config) -> None:
 # has changed them.
 EXPECTED_JAX = "0.10.2"
 
-# These take longest, several of them by waiting for a browser or a child. They start
-# first: what starts last should be short, since the other workers wait for it.
-LONGEST = (
-    "views/test_book.py",
-    "views/test_lab.py",
-    "notebooks/test_bulk_check.py",
-    "views/test_gallery.py",
-    "house/test_tools.py",
-    "numpy/test_transformations.py",
-    "oracle/test_random_programs.py",
-)
+# Seconds of each test file, as `make test-all` took them, which writes this file. The
+# longest start first: what starts last should be short, since the other workers wait
+# for it.
+TIMINGS = HERE / "timings.json"
+WRITES_TIMINGS = "MINIJAX_TEST_TIMINGS"
 
 
 # In these folders are many cases of a kind. `make test` runs half of them; the commit
@@ -164,6 +164,20 @@ def commit() -> str:
     except OSError:
         return ""
     return ran.stdout.strip()
+
+
+@functools.cache
+def recorded_seconds() -> dict[str, float]:
+    """Seconds by test file, relative to the repository."""
+    return json.loads(TIMINGS.read_text(encoding="utf-8"))
+
+
+def seconds_of(item: pytest.Item) -> float:
+    """How long the tests of an item's file take; endless where nobody knows."""
+    name = item.path.relative_to(HERE.parent).as_posix()
+    if item.get_closest_marker("long"):
+        return math.inf
+    return recorded_seconds().get(name, sys.float_info.max)
 
 
 def left_out(name: str, by: str) -> bool:
@@ -225,16 +239,17 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         reasons["gpu"] = "needs an accelerator: MINIJAX_TEST_GPU=1 runs it"
     if _another_jax():
         reasons["of_one_jax"] = f"compares what jax {EXPECTED_JAX} alone does"
-    longest = {HERE / name: place for place, name in enumerate(LONGEST)}
     checking = "MINIJAX_TEST_UNTIL" in os.environ
     if HALF in os.environ:
         _take_turns(items)
     if SEED in os.environ:
         _shuffle(items, os.environ[SEED])
     if not checking:
-        items.sort(key=lambda item: longest.get(item.path, len(longest)))
+        # Shuffled files keep their places, except for the longest.
+        least = 30.0 if SEED in os.environ else 0.0
+        items.sort(key=lambda item: max(least, seconds_of(item)), reverse=True)
     for item in items:
-        if checking and item.path in longest:
+        if checking and item.get_closest_marker("long"):
             reason = "too long for `make check`: `make test` runs it"
             item.add_marker(pytest.mark.skip(reason=reason))
         if item.path.name == BUILDS_CPP:
@@ -242,6 +257,21 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for marker, reason in reasons.items():
             if item.get_closest_marker(marker):
                 item.add_marker(pytest.mark.skip(reason=reason))
+
+
+# Seconds of the files whose tests have run: in the process that collects the reports.
+TOOK: collections.Counter[str] = collections.Counter()
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    TOOK[report.nodeid.partition("::")[0]] += report.duration
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    """Writes the seconds, where it is asked for and this is no worker."""
+    if WRITES_TIMINGS in os.environ and not hasattr(session.config, "workerinput"):
+        took = {name: round(TOOK[name], 1) for name in sorted(TOOK)}
+        TIMINGS.write_text(json.dumps(took, indent=0) + "\n", encoding="utf-8")
 
 
 def pytest_report_header() -> list[str]:

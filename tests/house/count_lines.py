@@ -7,6 +7,7 @@ The floors are read from the layers that import-linter holds, in pyproject.toml.
 from __future__ import annotations
 
 import ast
+import functools
 import io
 import re
 import sys
@@ -82,6 +83,7 @@ def docstring_lines(tree: ast.AST) -> set[int]:
     return lines
 
 
+@functools.cache
 def count_code(text: str) -> int:
     """Returns the number of lines of `text` that hold code."""
     lines: set[int] = set()

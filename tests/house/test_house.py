@@ -2,6 +2,7 @@
 
 import ast
 import contextlib
+import functools
 import importlib
 import inspect
 import re
@@ -51,6 +52,7 @@ def test_no_package_hosts():
     assert [name for name in found if name != "tests/house/test_house.py"] == []
 
 
+@functools.cache
 def imported_roots(path: Path) -> set[str]:
     roots = set()
     for node in ast.walk(ast.parse(path.read_text())):

@@ -39,6 +39,24 @@ def test_files_stay_together_and_cells_in_their_order():
     assert len({tuple(item.path for item in items) for items in orders}) > 1
 
 
+class Timed(Item):
+    def get_closest_marker(self, name):
+        return name if name == "long" and self.number else None
+
+
+def test_the_longest_come_first():
+    recorded = conftest.recorded_seconds()
+    root = conftest.HERE.parent
+    assert all((root / name).is_file() for name in recorded)
+    slow, quick = (choose(recorded, key=recorded.get) for choose in (max, min))
+    new = "tests/test_that_is_new.py"
+    items = [Timed(root / name, 0) for name in (quick, new, slow)]
+    items.append(Timed(root / quick, 1))
+    items.sort(key=conftest.seconds_of, reverse=True)
+    told = [(item.path.relative_to(root).as_posix(), item.number) for item in items]
+    assert told == [(quick, 1), (new, 0), (slow, 0), (quick, 0)]
+
+
 def test_every_claim_has_its_turn():
     names = [f"tests/views/claims/test_x.py::test_y[{i}]" for i in range(400)]
     turns = [[left_out(name, str(commit)) for name in names] for commit in range(12)]

@@ -9,6 +9,8 @@ import pytest
 
 from minijax_lab import bulk_check, command, grading, one_notebook
 
+pytestmark = pytest.mark.long
+
 START = "from minijax_lab import check\nimport minijax.numpy as jnp"
 RIGHT_TYPES = 'check("01.1", ["float16", "float32", "float16", "float32", "int8", %s])'
 

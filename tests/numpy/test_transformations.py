@@ -11,6 +11,8 @@ import minijax
 from tests.numpy.programs import M
 from tests.oracle.oracle import assert_same
 
+pytestmark = pytest.mark.long
+
 FUNCTIONS = {
     "x[1]": lambda np, x: x[1],
     "x[::-1, 1:]": lambda np, x: x[::-1, 1:],

@@ -19,7 +19,7 @@ minijax = pytest.importorskip("minijax")
 
 BY_DEFAULT = "200" if os.environ.get("MINIJAX_TEST_ALL") else "60"
 COUNT = int(os.environ.get("MINIJAX_RANDOM_PROGRAMS", BY_DEFAULT))
-pytestmark = pytest.mark.timeout(600 + 2 * COUNT)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600 + 2 * COUNT)]
 
 
 COMMON = settings(

@@ -18,7 +18,7 @@ from minijax_lab.explain.recording import Recording
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = sorted(path.stem for path in (ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 # Building it takes a minute of computing, which on a busy machine is several.
-pytestmark = pytest.mark.timeout(1500)
+pytestmark = [pytest.mark.long, pytest.mark.timeout(1500)]
 PAGES = ["index", "cheat_sheet", "primitives", "cards/sin", *CHAPTERS[2:3]]
 
 

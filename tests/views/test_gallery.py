@@ -4,6 +4,8 @@ import pytest
 
 import gallery as states
 
+pytestmark = pytest.mark.long
+
 # Every step is too many of a huge program: the ends and the middle of each view.
 STEPS = """() => [...document.querySelectorAll(".mj-live")].map(root => {
   const slider = root.querySelector("input[type=range]");

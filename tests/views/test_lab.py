@@ -13,6 +13,8 @@ import pytest
 
 from minijax_lab.command import quiet_environment
 
+pytestmark = pytest.mark.long
+
 ROOT = Path(__file__).resolve().parents[2]
 CODE = """import numpy as np
 import minijax.numpy as jnp
