@@ -12,7 +12,7 @@ import numpy as np
 
 from minijax.backend.dialects import dialect
 from minijax.core import arithmetic as elementwise
-from minijax.core import hlo, shaping
+from minijax.core import shaping
 from minijax.kernels.kernel_rules import Rule, RuleContext, kind_of, shared
 
 
@@ -60,6 +60,11 @@ shared("shift_right_logical")(one_operation(int="arith.shrui", uint="arith.shrui
 @shared("stop_gradient", "copy", "optimization_barrier")
 def _same(ctx: RuleContext, x: Any, **_: Any) -> Any:
     return x
+
+
+@shared("broadcast_to")
+def _broadcast_to(ctx: RuleContext, x: Any, *, shape: Any) -> Any:
+    return ctx.machine.repeated(x, ctx.avals_in[0], shape)
 
 
 @shared("neg")
@@ -151,12 +156,10 @@ def compared(name: str, dtype: Any, x: Any, y: Any, ctx: RuleContext) -> Any:
     """The bools of a comparison of two values of one type."""
     of_floats, of_ints, of_uints = _PREDICATES[name]
     kind = kind_of(dtype)
-    arith, ir = dialect("arith"), hlo.ir
-    number = {"float": of_floats, "int": of_ints}.get(kind, of_uints)
-    predicate = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
+    arith = dialect("arith")
     if kind != "float":
-        return arith.cmpi(predicate, x, y)
-    bools = arith.cmpf(predicate, x, y)
+        return arith.cmpi(of_ints if kind == "int" else of_uints, x, y)
+    bools = arith.cmpf(of_floats, x, y)
     if name == "ne":
         return arith.xori(bools, ctx.machine.filled(-1, ctx.avals_out[0]))
     return bools
@@ -165,10 +168,8 @@ def compared(name: str, dtype: Any, x: Any, y: Any, ctx: RuleContext) -> Any:
 @shared("is_finite")
 def _is_finite(ctx: RuleContext, x: Any) -> Any:
     """Only infinities and NaN are no number when they are subtracted from themselves"""
-    arith, ir = dialect("arith"), hlo.ir
-    ordered_equal = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), 1)
-    zero = ctx.machine.filled(0, ctx.avals_in[0])
-    return arith.cmpf(ordered_equal, arith.subf(x, x), zero)
+    arith, zero = dialect("arith"), ctx.machine.filled(0, ctx.avals_in[0])
+    return arith.cmpf(arith.CmpFPredicate.OEQ, arith.subf(x, x), zero)
 
 
 @shared("select_n")

@@ -40,8 +40,8 @@ def _choose(
     if last == 0:
         return ctx.lower(branches[0], *values)
     arith, scf = dialect("arith"), dialect("scf")
-    at_least = hlo.ir.IntegerAttr.get(hlo.ir.IntegerType.get_signless(64), 5)
-    chosen = arith.cmpi(at_least, index, ctx.machine.constant(last, np.int32))
+    limit = ctx.machine.constant(last, np.int32)
+    chosen = arith.cmpi(arith.CmpIPredicate.sge, index, limit)
     types = [ctx.machine.value_type(aval) for aval in ctx.avals_out]
     operation = scf.IfOp(chosen, types, has_else=True)
     with hlo.ir.InsertionPoint(operation.then_block):

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend.dialects import message_of
+from minijax.backend.dialects import dialect, message_of
 from minijax.core import dtypes, hlo, source_info
 from minijax.core.language import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from minijax.core.partial_eval import trace_to_jaxpr
@@ -133,6 +133,12 @@ def kind_of(dtype: Any) -> str:
     if dtypes.issubdtype(dtype, np.signedinteger):
         return "int"
     return "bool" if np.dtype(dtype) == np.dtype(bool) else "uint"
+
+
+def constant_of(kind: Any, value: Any, dtype: Any) -> Any:
+    """A constant of an MLIR type: the number `value` of a dtype."""
+    number = float(value) if kind_of(dtype) == "float" else int(value)
+    return dialect("arith").constant(kind, number)
 
 
 def lower_eqns(kernel: Kernel, jaxpr: Jaxpr, values: Sequence[Any]) -> list[Any]:

@@ -16,20 +16,12 @@ from minijax.primitives.elementwise import rounding, special
 
 rule("abs")(one_operation(float="math.absf", int="math.absi"))
 rule("pow")(one_operation(float="math.powf"))
-rule("exp")(one_operation(float="math.exp"))
-rule("exp2")(one_operation(float="math.exp2"))
-rule("log")(one_operation(float="math.log"))
-rule("log1p")(one_operation(float="math.log1p"))
-rule("sqrt")(one_operation(float="math.sqrt"))
-rule("rsqrt")(one_operation(float="math.rsqrt"))
-rule("tanh")(one_operation(float="math.tanh"))
-rule("sin")(one_operation(float="math.sin"))
-rule("cos")(one_operation(float="math.cos"))
-rule("tan")(one_operation(float="math.tan"))
-rule("erf")(one_operation(float="math.erf"))
-rule("floor")(one_operation(float="math.floor"))
-rule("ceil")(one_operation(float="math.ceil"))
-rule("atan2")(one_operation(float="math.atan2"))
+# Primitives that have an operation of the same name.
+for _name in (
+    *("exp", "exp2", "log", "log1p", "sqrt", "rsqrt", "tanh", "sin", "cos", "tan"),
+    *("erf", "floor", "ceil", "atan2"),
+):
+    rule(_name)(one_operation(float=f"math.{_name}"))
 rule("population_count")(one_operation(int="math.ctpop", uint="math.ctpop"))
 rule("clz")(one_operation(int="math.ctlz", uint="math.ctlz"))
 

@@ -17,7 +17,7 @@ import numpy as np
 from minijax.backend.dialects import dialect
 from minijax.core import dtypes, hlo
 from minijax.core.language import AbstractValue, ShapedArray
-from minijax.kernels.kernel_rules import Machine, kind_of
+from minijax.kernels.kernel_rules import Machine, constant_of, kind_of
 from minijax.kernels.memory_spaces import MemorySpace, TpuMemorySpace
 from minijax.values.ref_avals import AbstractRef
 
@@ -91,19 +91,12 @@ def memref_type(shape: Sequence[int], dtype: Any, space: Any) -> Any:
 
 def constant(value: Any, dtype: Any) -> Any:
     """A scalar constant of a dtype."""
-    arith = dialect("arith")
-    kind = element_type(dtype)
-    if dtypes.issubdtype(dtype, np.floating):
-        attribute = hlo.ir.FloatAttr.get(kind, float(value))
-    else:
-        attribute = hlo.ir.IntegerAttr.get(kind, int(value))
-    return arith.constant(kind, attribute)
+    return constant_of(element_type(dtype), value, dtype)
 
 
 def index_constant(value: int) -> Any:
     """A constant of MLIR's type `index`, for places in memory."""
-    kind = hlo.ir.IndexType.get()
-    return dialect("arith").constant(kind, hlo.ir.IntegerAttr.get(kind, value))
+    return dialect("arith").constant(hlo.ir.IndexType.get(), value)
 
 
 def filled(value: Any, aval: Any) -> Any:

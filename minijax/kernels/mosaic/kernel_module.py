@@ -20,6 +20,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax.backend import hlo_parts
 from minijax.backend.dialects import dialect
 from minijax.core import hlo, lowering
 from minijax.core.language import Jaxpr, Literal
@@ -103,8 +104,9 @@ def write_kernel(
         hlo.func.ReturnOp([])
     attributes = function.attributes
     attributes["tpu.core_type"] = ir.Attribute.parse("#tpu.core_type<tc>")
-    attributes["scalar_prefetch"] = _i64(scalars)
-    attributes["scratch_operands"] = _i64(len(mapping.scratch_avals))
+    attributes["scalar_prefetch"] = hlo_parts.int_attribute(scalars)
+    scratch = len(mapping.scratch_avals)
+    attributes["scratch_operands"] = hlo_parts.int_attribute(scratch)
     attributes["dimension_semantics"] = _semantics(mapping, params)
     if grid:
         windows = [
@@ -118,10 +120,6 @@ def write_kernel(
 
 def _split(items: list[Any], count: int) -> tuple[list[Any], list[Any]]:
     return items[:count], items[count:]
-
-
-def _i64(value: int) -> Any:
-    return hlo.ir.IntegerAttr.get(hlo.ir.IntegerType.get_signless(64), value)
 
 
 def _semantics(mapping: GridMapping, params: CompilerParams) -> Any:

@@ -65,11 +65,6 @@ def _broadcast_in_dim(
     return repeated(x, aval.update(shape=tuple(placed), sharding=None), shape)
 
 
-@rule("broadcast_to")
-def _broadcast_to(ctx: RuleContext, x: Any, *, shape: Any) -> Any:
-    return repeated(x, ctx.avals_in[0], shape)
-
-
 @rule("transpose")
 def _transpose(ctx: RuleContext, x: Any, *, permutation: Sequence[int]) -> Any:
     target = value_type(ctx.avals_out[0])

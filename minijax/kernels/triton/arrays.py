@@ -73,11 +73,6 @@ def _broadcast_in_dim(
     return expanded(x, shape)
 
 
-@rule("broadcast_to")
-def _broadcast_to(ctx: RuleContext, x: Any, *, shape: Any) -> Any:
-    return expanded(x, shape)
-
-
 @rule("transpose")
 def _transpose(ctx: RuleContext, x: Any, *, permutation: Sequence[int]) -> Any:
     return dialect("tt").trans(x, list(permutation))

@@ -15,7 +15,7 @@ import numpy as np
 
 from minijax.backend.dialects import dialect
 from minijax.core import dtypes, hlo
-from minijax.kernels.kernel_rules import Machine, kind_of
+from minijax.kernels.kernel_rules import Machine, constant_of
 
 
 def element_type(dtype: Any) -> Any:
@@ -57,12 +57,7 @@ def value_type(aval: Any) -> Any:
 
 def constant(value: Any, dtype: Any) -> Any:
     """A scalar constant of a dtype."""
-    kind = element_type(dtype)
-    if kind_of(dtype) == "float":
-        attribute = hlo.ir.FloatAttr.get(kind, float(value))
-    else:
-        attribute = hlo.ir.IntegerAttr.get(kind, int(value))
-    return dialect("arith").constant(kind, attribute)
+    return constant_of(element_type(dtype), value, dtype)
 
 
 def i32(value: int) -> Any:

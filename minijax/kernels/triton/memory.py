@@ -120,8 +120,7 @@ def times(a: Any, factor: int) -> Any:
 
 
 def _integer(value: int, bits: int) -> Any:
-    kind = hlo.ir.IntegerType.get_signless(bits)
-    return dialect("arith").constant(kind, hlo.ir.IntegerAttr.get(kind, value))
+    return dialect("arith").constant(hlo.ir.IntegerType.get_signless(bits), value)
 
 
 def _widened(a: Any, bits: int = 64) -> Any:
@@ -244,19 +243,18 @@ def _sum(a: Any, b: Any, shape: tuple[int, ...]) -> Any:
 
 def _bounds(begin: Any, within: Any, length: int) -> Any:
     """Whether 0 <= begin + within < length: a bool, or a tensor of them."""
-    arith, ir = dialect("arith"), hlo.ir
+    arith = dialect("arith")
     place = i32(int(begin)) if _is_number(begin) else begin
     if not _is_number(within):
         place = arith.addi(*_same_width(splat(place, shape_of(within)), within))
     bits = element_of(place).width
 
-    def compared(number: int, limit: int) -> Any:
-        predicate = ir.IntegerAttr.get(ir.IntegerType.get_signless(64), number)
+    def compared(predicate: Any, limit: int) -> Any:
         bound = splat(_integer(limit, bits), shape_of(place))
         return arith.cmpi(predicate, place, bound)
 
-    # Signed "less than" and "at least".
-    return arith.andi(compared(2, length), compared(5, 0))
+    predicates = arith.CmpIPredicate
+    return arith.andi(compared(predicates.slt, length), compared(predicates.sge, 0))
 
 
 def _both(a: Any, b: Any, shape: tuple[int, ...]) -> Any:
@@ -286,9 +284,8 @@ def _read(
     )
     if kind_of(aval.dtype) != "bool":
         return loaded
-    zero = splat(_integer(0, 8), aval.shape)
-    not_equal = hlo.ir.IntegerAttr.get(hlo.ir.IntegerType.get_signless(64), 1)
-    return dialect("arith").cmpi(not_equal, loaded, zero)
+    arith, zero = dialect("arith"), splat(_integer(0, 8), aval.shape)
+    return arith.cmpi(arith.CmpIPredicate.ne, loaded, zero)
 
 
 def _write(ref: Memory, indexers: Any, value: Any, aval: Any, mask: Any) -> None:
