@@ -5,6 +5,7 @@ In JAX: `lax/linalg.py`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -20,10 +21,10 @@ from minijax.core.rules import (
     instantiate,
     moveaxis,
 )
-from minijax.core.shaping import reshape
 from minijax.primitives.shape import broadcasting
 from minijax.primitives.shape.joining import concatenate
 from minijax.programs.linear_algebra.decompositions import (
+    INT32,
     Native,
     call_native,
     decomposition,
@@ -34,6 +35,7 @@ from minijax.programs.linear_algebra.decompositions import (
     native,
     square,
     triangle,
+    with_joined_columns,
 )
 from minijax.programs.linear_algebra.matrices import is_complex, real_dtype
 
@@ -65,21 +67,16 @@ tridiagonal_p = decomposition(
 )
 native(
     tridiagonal_p,
-    Native(("sytrd", "hetrd"), lambda lower: triangle(lower)),
-    Native("cusolver_sytrd_ffi", lambda lower: {"lower": lower}),
+    Native(("sytrd", "hetrd"), lambda aval, lower: triangle(lower)),
+    Native("cusolver_sytrd_ffi", lambda aval, lower: {"lower": lower}),
 )
 
 
-@hessenberg_p.def_lowering
-def _hessenberg_lowering(ctx, a) -> list:
-    (aval,), outs = ctx.avals_in, list(ctx.avals_out)
-    name = lapack.target("gehrd", aval.dtype)
-    if empty([aval]):
-        return [ctx.full_like(0, out) for out in outs]
-    options = {"low": np.int32(1), "high": np.int32(aval.shape[-1])}
-    types = [*outs, info_of(ctx)]
-    *results, info = call_native(ctx, name, [a], types, options, [(0, 0)])
-    return nan_where_failed(ctx, info, results, outs)
+def _all_rows(aval: ShapedArray) -> dict[str, Any]:
+    return {"low": np.int32(1), "high": np.int32(aval.shape[-1])}
+
+
+native(hessenberg_p, Native("gehrd", _all_rows))
 
 
 def _schur_shapes(shape: Shape, *, compute_schur_vectors: bool, **_) -> list[Shape]:
@@ -94,27 +91,23 @@ schur_p = decomposition(
 )
 
 
-def _schur_lowering(ctx, a, *, compute_schur_vectors, sort_eig_vals, select_callable):
+def _schur_options(aval, *, compute_schur_vectors, sort_eig_vals, **_) -> dict:
     if sort_eig_vals:
         raise NotImplementedError(
             "The sort feature of LAPACK's gees routine is not implemented."
         )
-    (aval,), outs = ctx.avals_in, list(ctx.avals_out)
-    name = lapack.target("gees", aval.dtype)
-    if empty([aval]):
-        return [ctx.full_like(0, out) for out in outs]
+    mode = letter("V" if compute_schur_vectors else "N")
+    return {"mode": mode, "sort": letter("N")}
+
+
+def _schur_extra(aval: ShapedArray, *, compute_schur_vectors, **_) -> list:
+    """Vectors that nobody wants, the eigenvalues, and how many are in front."""
     values = [ShapedArray(aval.shape[:-1], aval.dtype)] * (1 if is_complex(aval) else 2)
-    types = [aval, aval, *values, info_of(ctx), info_of(ctx)]
-    options = {
-        "mode": letter("V" if compute_schur_vectors else "N"),
-        "sort": letter("N"),
-    }
-    *results, info = call_native(ctx, name, [a], types, options, [(0, 0)])
-    return nan_where_failed(ctx, info, results[: len(outs)], outs)
+    vectors = [] if compute_schur_vectors else [aval]
+    return [*vectors, *values, ShapedArray(aval.shape[:-2], INT32)]
 
 
-schur_p.def_lowering(_schur_lowering, "cpu")
-hessenberg_p.lowerings["cpu"] = hessenberg_p.lowerings.pop(None)
+native(schur_p, Native("gees", _schur_options, _schur_extra))
 for _primitive in (hessenberg_p, tridiagonal_p, schur_p):
     for _rule in ("jvp", "transpose"):
         _primitive.without(_rule, "JAX has none either")
@@ -218,10 +211,9 @@ def _solve_batch(axis_data, args, dims, **params) -> tuple:
     if any(dim is not None for dim in of_diagonals):
         args = [batch_at_front(x, d, axis_data.size) for x, d in zip(args, dims)]
         return tridiagonal_solve_p.bind(*args, **params), 0
-    b = moveaxis(b, of_b, b.ndim - 2)
-    joined = (*b.shape[:-2], b.shape[-2] * b.shape[-1])
-    out = tridiagonal_solve_p.bind(*diagonals, reshape(b, joined), **params)
-    return reshape(out, b.shape), b.ndim - 2
+    axis = b.ndim - 2
+    solve = functools.partial(tridiagonal_solve_p.bind, *diagonals, **params)
+    return with_joined_columns(solve, moveaxis(b, of_b, axis), axis + 1), axis
 
 
 def _solve_lowering(ctx, *operands, perturb_singular: bool) -> list:

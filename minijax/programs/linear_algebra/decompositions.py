@@ -115,6 +115,13 @@ def _batch_of(
     return found[0]
 
 
+def with_joined_columns(solve: Callable[[Any], Any], b: Any, axis: int) -> Any:
+    """`solve(b)`, where the axis before `axis` is joined with it: all are columns."""
+    shape = b.shape
+    joined = (*shape[: axis - 1], shape[axis - 1] * shape[axis], *shape[axis + 1 :])
+    return shaping.reshape(solve(shaping.reshape(b, joined)), shape)
+
+
 def square(name: str, shape: Shape) -> int:
     """The size of square matrices; ValueError for others."""
     if shape[0] != shape[1]:
@@ -224,7 +231,7 @@ class Native:
     Attributes:
       target: the stem of LAPACK's name (a pair: for real and complex), or the whole
         name of a function for CUDA.
-      options: `(**params)`, attributes by name.
+      options: `(operand type, **params)`, attributes by name.
       extra: `(operand type, **params)`, types of results between those of the
         equation and `info`, which nobody needs.
       fails: whether it says `info`.
@@ -232,7 +239,7 @@ class Native:
     """
 
     target: str | tuple[str, str]
-    options: Callable[..., dict[str, Any]] = lambda **_: {}
+    options: Callable[..., dict[str, Any]] = lambda aval, **_: {}
     extra: Callable[..., list[Any]] = lambda aval, **_: []
     fails: bool = True
     aliases: tuple[tuple[int, int], ...] = ((0, 0),)
@@ -263,17 +270,16 @@ def _native_lowering(row: Native, platform: str) -> Callable:
         name = stem_for(row.target, aval)
         if platform == "cpu":
             name = lapack.target(name, aval.dtype)
+        options = row.options(aval, **params)
         if empty([aval], min(2, aval.ndim)):
             return [ctx.full_like(0, out) for out in outs]
         types = [*outs, *row.extra(aval, **params)]
         if row.fails:
             types.append(info_of(ctx))
-        results = call_native(
-            ctx, name, operands, types, row.options(**params), row.aliases
-        )
-        if not row.fails:
-            return results[: len(outs)]
+        results = call_native(ctx, name, operands, types, options, row.aliases)
         kept = results[: len(outs)]
+        if not row.fails:
+            return kept
         return nan_where_failed(ctx, results[-1], kept, outs, row.singular_is_fine)
 
     return lower

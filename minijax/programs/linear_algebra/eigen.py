@@ -6,6 +6,7 @@ In JAX: `lax/linalg.py`.
 from __future__ import annotations
 
 import enum
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -20,14 +21,15 @@ from minijax.primitives.reduce.reductions import argmax
 from minijax.primitives.shape import broadcasting
 from minijax.primitives.shape.squeezing import expand_dims
 from minijax.programs.linear_algebra.decompositions import (
+    Native,
     call_native,
     decomposition,
     empty,
     info_of,
     letter,
     nan_where_failed,
+    native,
     square,
-    stem_for,
     triangle,
 )
 from minijax.programs.linear_algebra.lu import solve
@@ -128,36 +130,29 @@ def _eigh_jvp(primals, tangents, **params) -> tuple:
 eigh_p.without("transpose", "its jvp is made of products")
 
 
-def _eigh_lowering(platform: str) -> None:
-    def lower(ctx, a, *, lower, sort_eigenvalues, subset_by_index, algorithm) -> list:
-        (aval,), (of_v, of_w) = ctx.avals_in, ctx.avals_out
+def _eigh_options(platform: str) -> Callable[..., dict[str, Any]]:
+    order = [None, EighImplementation.QR, EighImplementation.JACOBI]
+    known = order[:2] if platform == "cpu" else order
+
+    def options(aval, *, lower, subset_by_index, algorithm, **_) -> dict[str, Any]:
         _all_of(subset_by_index, aval.shape[-1], "eigh")
-        if algorithm is EighImplementation.QDWH or (
-            algorithm is EighImplementation.JACOBI and platform == "cpu"
-        ):
+        if algorithm not in known:
             raise NotImplementedError(
                 f"{algorithm.value.upper()} implementation is not supported on "
                 f"{platform}: leave `implementation` out."
             )
-        options: dict[str, Any] = {"mode": letter("V"), **triangle(lower)}
-        name = "cusolver_syevd_ffi"
         if platform == "cpu":
-            name = lapack.target(stem_for(("syevd", "heevd"), aval), aval.dtype)
-        else:
-            order = (None, EighImplementation.QR, EighImplementation.JACOBI)
-            number = np.uint8(order.index(algorithm))
-            options = {"lower": lower, "algorithm": number}
-        if empty([aval]):
-            return [ctx.full_like(0, of_v), ctx.full_like(0, of_w)]
-        types = [of_v, of_w, info_of(ctx)]
-        v, w, info = call_native(ctx, name, [a], types, options, [(0, 0)])
-        return nan_where_failed(ctx, info, [v, w], [of_v, of_w])
+            return {"mode": letter("V"), **triangle(lower)}
+        return {"lower": lower, "algorithm": np.uint8(order.index(algorithm))}
 
-    eigh_p.def_lowering(lower, platform)
+    return options
 
 
-_eigh_lowering("cpu")
-_eigh_lowering("cuda")
+native(
+    eigh_p,
+    Native(("syevd", "heevd"), _eigh_options("cpu")),
+    Native("cusolver_syevd_ffi", _eigh_options("cuda")),
+)
 
 
 def eigh(

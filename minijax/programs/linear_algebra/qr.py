@@ -63,7 +63,7 @@ native(
     Native("geqp3", fails=False, aliases=((0, 0), (1, 1))),
     Native(
         "cuhybrid_geqp3",
-        lambda use_magma: {"magma": "on" if use_magma else "off"},
+        lambda aval, use_magma: {"magma": "on" if use_magma else "off"},
         fails=False,
         aliases=((0, 0), (1, 1)),
     ),
@@ -147,6 +147,10 @@ def _reflected(a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> Any
     return fori_loop(0, count, reflect, c)
 
 
+def _own_params(aval: Any, **params: Any) -> dict[str, Any]:
+    return params
+
+
 @ormqr_p.def_lowering
 def _ormqr_lowering(ctx, *operands, **params) -> list:
     return ctx.lower_fun(_reflected, *operands, **params)
@@ -154,10 +158,8 @@ def _ormqr_lowering(ctx, *operands, **params) -> list:
 
 native(
     ormqr_p,
-    Native(("ormqr", "unmqr"), lambda **params: params, fails=False, aliases=((2, 0),)),
-    Native(
-        "cusolver_ormqr_ffi", lambda **params: params, fails=False, aliases=((2, 0),)
-    ),
+    Native(("ormqr", "unmqr"), _own_params, fails=False, aliases=((2, 0),)),
+    Native("cusolver_ormqr_ffi", _own_params, fails=False, aliases=((2, 0),)),
 )
 
 

@@ -5,13 +5,14 @@ In JAX: `lax/linalg.py`.
 
 from __future__ import annotations
 
+import functools
 from typing import Any
 
 import numpy as np
 
 from minijax.backend import lapack
 from minijax.core import arithmetic as elementwise
-from minijax.core import hlo, shaping
+from minijax.core import hlo
 from minijax.core.language import get_aval
 from minijax.core.rules import (
     Shape,
@@ -32,6 +33,7 @@ from minijax.programs.linear_algebra.decompositions import (
     native,
     square,
     triangle,
+    with_joined_columns,
 )
 from minijax.programs.linear_algebra.matrices import (
     conjugate,
@@ -113,11 +115,8 @@ def _solve_batch(axis_data, args, dims, **params) -> tuple:
         return triangular_solve(*pair, **params), 0
     rank = get_aval(b).ndim
     axis = rank - 1 if params["left_side"] else rank - 2
-    b = moveaxis(b, b_dim, axis)
-    shape = b.shape
-    joined = (*shape[: axis - 1], shape[axis - 1] * shape[axis], *shape[axis + 1 :])
-    out = triangular_solve(a, shaping.reshape(b, joined), **params)
-    return shaping.reshape(out, shape), axis
+    solve = functools.partial(triangular_solve, a, **params)
+    return with_joined_columns(solve, moveaxis(b, b_dim, axis), axis), axis
 
 
 @triangular_solve_p.def_lowering
@@ -244,8 +243,8 @@ def _cholesky_lowering(ctx, x) -> Any:
 
 native(
     cholesky_p,
-    Native("potrf", lambda: triangle(True)),
-    Native("cusolver_potrf_ffi", lambda: {"lower": True}),
+    Native("potrf", lambda aval: triangle(True)),
+    Native("cusolver_potrf_ffi", lambda aval: {"lower": True}),
 )
 
 
