@@ -74,6 +74,22 @@ def list_complaint(
     return None
 
 
+def first_wrong(
+    answers: Any, right: list[Any], names: Iterable[str], sentence: str
+) -> str | None:
+    """A sentence about the first wrong answer of several, or about their number.
+
+    `names` are what the answers are about; `sentence` has {name} and {answer}.
+    """
+    given = listed(answers)
+    if given is None or len(given) != len(right):
+        return f"Give a list of {len(right)} numbers."
+    for name, mine, one in zip(names, given, right):
+        if not same(mine, one):
+            return sentence.format(name=name, answer=mine)
+    return None
+
+
 def text_of(answer: Any) -> str:
     """Returns an answer as text: a dtype or a scalar type of NumPy's by its name."""
     name = getattr(answer, "name", None) or getattr(answer, "__name__", None)

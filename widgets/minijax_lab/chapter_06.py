@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax_lab.answers import difference, listed, same
+from minijax_lab.answers import difference, first_wrong
 from minijax_lab.evidence import calls_of, count, largest
 from minijax_lab.grading import Exercise, Prediction
 
@@ -67,15 +67,8 @@ CORNERS = [0.5, 0.0, 1.0, 1.0]
 
 def grade_corners(answers: Any) -> str | None:
     """The tangents of exercise 1, at four corners."""
-    said = listed(answers)
-    if said is None:
-        return "Give a list of four numbers."
-    if len(said) != len(CORNERS):
-        return f"There are {len(CORNERS)} functions, and you gave {len(said)} numbers."
-    for letter, mine, right in zip("abcd", said, CORNERS):
-        if not same(mine, right):
-            return f"The tangent of {letter} is not {mine}."
-    return None
+    sentence = "The tangent of {name} is not {answer}."
+    return first_wrong(answers, CORNERS, "abcd", sentence)
 
 
 def grade_cube(cube: Callable[..., Any]) -> str | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax_lab.answers import difference, listed, same
+from minijax_lab.answers import difference, first_wrong
 from minijax_lab.evidence import calls_of, count, largest
 from minijax_lab.grading import Exercise, Prediction
 
@@ -55,15 +55,7 @@ KEPT = [0, 1, 1, 3]
 
 def grade_kept(answers: Any) -> str | None:
     """How many arrays the way back of four functions needs."""
-    said = listed(answers)
-    if said is None:
-        return "Give a list of four numbers."
-    if len(said) != len(KEPT):
-        return f"There are {len(KEPT)} functions, and you gave {len(said)} numbers."
-    for letter, mine, right in zip("abcd", said, KEPT):
-        if not same(mine, right):
-            return f"{letter} does not need {mine}."
-    return None
+    return first_wrong(answers, KEPT, "abcd", "{name} does not need {answer}.")
 
 
 STEPS = {

@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
-from minijax_lab.answers import difference
-from minijax_lab.evidence import not_in_the_kernel
+from minijax_lab.answers import first_wrong
+from minijax_lab.evidence import not_in_the_kernel, wrong_for
 from minijax_lab.grading import Exercise, Prediction
+from minijax_lab.kernel_puzzles import numbers
 
 PREDICTIONS = {
     "18.r1": Prediction(
@@ -54,40 +55,16 @@ PREDICTIONS = {
 
 PLACES = [8, 8, 6, 2]
 WHAT = (
-    "the first row of program (1, 2)",
-    "its first column",
-    "the number of programs",
-    "the number of blocks that the second spec visits",
+    "The first row of program (1, 2)",
+    "Its first column",
+    "The number of programs",
+    "The number of blocks that the second spec visits",
 )
 
 
 def grade_places(answers: Any) -> str | None:
     """Which blocks an index map names."""
-    try:
-        given = [int(answer) for answer in answers]
-    except (TypeError, ValueError):
-        given = []
-    if len(given) != len(PLACES):
-        return "Give a list of four numbers."
-    for answer, right, what in zip(given, PLACES, WHAT, strict=True):
-        if answer != right:
-            return f"{what[0].upper()}{what[1:]} is not {answer}."
-    return None
-
-
-def _random(*shape: int, seed: int = 0) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
-
-
-def _differs(found: Any, right: np.ndarray, x: np.ndarray) -> str | None:
-    """A sentence if a result has another shape or other numbers."""
-    found = np.asarray(found)
-    if found.shape != right.shape:
-        return f"For x of shape {x.shape} the result has shape {found.shape}."
-    told = difference(found, right, 1e-4, 1e-4)
-    if told:
-        return f"For x of shape {x.shape} the numbers are others. {told}"
-    return None
+    return first_wrong(answers, PLACES, WHAT, "{name} is not {answer}.")
 
 
 def recorded_of(function: Callable[..., Any], *args: np.ndarray) -> Any:
@@ -113,7 +90,7 @@ def grade_row_sums(row_sums: Callable[..., Any]) -> str | None:
 
     watched = pltpu.InterpretParams(uninitialized_memory="nan")
     for shape in ((8, 16), (12, 24)):
-        x = _random(*shape)
+        (x,) = numbers([shape], 0)
         said = io.StringIO()
         try:
             with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
@@ -122,7 +99,7 @@ def grade_row_sums(row_sums: Callable[..., Any]) -> str | None:
             return f"The interpreter says: {str(error).splitlines()[0]}"
         if "uninitialized" in said.getvalue():
             return "A program reads the output before any program wrote there."
-        wrong = _differs(row_sums(x), x.sum(1), x)
+        wrong = wrong_for(f"x of shape {x.shape}", row_sums(x), x.sum(1))
         if wrong:
             return wrong
     return all_in_the_kernel(row_sums, x)
@@ -131,9 +108,9 @@ def grade_row_sums(row_sums: Callable[..., Any]) -> str | None:
 def grade_pool(pool: Callable[..., Any]) -> str | None:
     """Squares of 2 x 2, each number fetched once, in blocks of at most 2 KiB."""
     for shape in ((16, 32), (48, 16)):
-        x = _random(*shape)
+        (x,) = numbers([shape], 0)
         right = x.reshape(shape[0] // 2, 2, shape[1] // 2, 2).max((1, 3))
-        wrong = _differs(pool(x), right, x)
+        wrong = wrong_for(f"x of shape {x.shape}", pool(x), right)
         if wrong:
             return wrong
         record = recorded_of(pool, x)
@@ -144,7 +121,7 @@ def grade_pool(pool: Callable[..., Any]) -> str | None:
     beside = not_in_the_kernel(pool, x)
     if beside:
         return beside
-    big = _random(64, 64)
+    (big,) = numbers([(64, 64)], 0)
     record = recorded_of(pool, big)
     block = max(o.itemsize * math.prod(o.block) for o in record.of_role("input"))
     if block > 2048:
@@ -157,13 +134,13 @@ def grade_layer_norm(layer_norm: Callable[..., Any]) -> str | None:
     import minijax
 
     for rows in (32, 20, 3):
-        x = _random(rows, 128, seed=rows) + 1
+        x = numbers([(rows, 128)], rows)[0] + 1
         right = x - x.mean(1, keepdims=True)
         right /= np.sqrt(x.var(1, keepdims=True) + 1e-5)
-        wrong = _differs(layer_norm(x), right, x)
+        wrong = wrong_for(f"x of shape {x.shape}", layer_norm(x), right)
         if wrong:
             return wrong
-    x = _random(32, 128)
+    (x,) = numbers([(32, 128)], 0)
     record = recorded_of(layer_norm, x)
     if record is None:
         return "There is no pallas_call in it."

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from minijax_lab.answers import difference
+from minijax_lab.answers import first_wrong
 from minijax_lab.chapter_18 import recorded_of
-from minijax_lab.evidence import not_in_the_kernel
+from minijax_lab.evidence import not_in_the_kernel, wrong_for
 from minijax_lab.grading import Exercise, Prediction
+from minijax_lab.kernel_puzzles import numbers
 
 PREDICTIONS = {
     "19.r1": Prediction(
@@ -75,16 +76,8 @@ WHAT = (
 
 def grade_fetches(answers: Any) -> str | None:
     """How many blocks two orders of a grid fetch."""
-    try:
-        given = [int(answer) for answer in answers]
-    except (TypeError, ValueError):
-        given = []
-    if len(given) != len(FETCHED):
-        return "Give a list of five numbers."
-    for answer, right, what in zip(given, FETCHED, WHAT, strict=True):
-        if answer != right:
-            return f"It is not {answer} blocks of {what}."
-    return None
+    sentence = "It is not {answer} blocks of {name}."
+    return first_wrong(answers, FETCHED, WHAT, sentence)
 
 
 def grade_online(online: Callable[..., Any]) -> str | None:
@@ -113,26 +106,11 @@ def grade_online(online: Callable[..., Any]) -> str | None:
     return None
 
 
-def _random(*shape: int, seed: int) -> np.ndarray:
-    return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
-
-
-def _wrong(found: Any, right: np.ndarray) -> str | None:
-    found = np.asarray(found)
-    if found.shape != right.shape:
-        return f"The result has shape {found.shape}, not {right.shape}."
-    told = difference(found, right, 1e-4, 1e-4)
-    if told:
-        return f"With a result of shape {right.shape} the numbers are others. {told}"
-    return None
-
-
 def grade_layer(layer: Callable[..., Any]) -> str | None:
     """A product with bias and relu in one kernel."""
     for n, d, m in ((16, 32, 16), (32, 48, 64)):
-        args = (_random(n, d, seed=n), _random(d, m, seed=d), _random(m, seed=m))
-        x, w, b = args
-        complaint = _wrong(layer(*args), np.maximum(x @ w + b, 0))
+        args = x, w, b = numbers([(n, d), (d, m), (m,)], n)
+        complaint = wrong_for(f"{n} rows", layer(*args), np.maximum(x @ w + b, 0))
         if complaint:
             return complaint
     record = recorded_of(layer, *args)
@@ -153,11 +131,12 @@ def grade_layer(layer: Callable[..., Any]) -> str | None:
 def grade_causal(causal: Callable[..., Any]) -> str | None:
     """Attention to what came before, without fetching what comes after."""
     for n, width in ((32, 8), (64, 16)):
-        q, k, v = (_random(n, width, seed=n + s) for s in range(3))
+        q, k, v = numbers([(n, width)] * 3, n)
         scores = q @ k.T / math.sqrt(width)
         scores[np.triu_indices(n, 1)] = -np.inf
         e = np.exp(scores - scores.max(1, keepdims=True))
-        complaint = _wrong(causal(q, k, v), e / e.sum(1, keepdims=True) @ v)
+        right = e / e.sum(1, keepdims=True) @ v
+        complaint = wrong_for(f"{n} rows", causal(q, k, v), right)
         if complaint:
             return complaint
     record = recorded_of(causal, q, k, v)

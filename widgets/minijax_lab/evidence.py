@@ -10,6 +10,10 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
+import numpy as np
+
+from minijax_lab.answers import difference
+
 # What may stand beside a kernel: it changes how an array is seen, and computes nothing.
 SHAPING = {
     "reshape",
@@ -89,6 +93,15 @@ def outside(function: Callable[..., Any], *args: Any) -> set[str]:
 
     look(minijax.make_jaxpr(function)(*args))
     return found - SHAPING
+
+
+def wrong_for(case: str, found: Any, right: np.ndarray) -> str | None:
+    """A sentence if the result for a case has another shape or other numbers."""
+    found = np.asarray(found)
+    if found.shape != right.shape:
+        return f"For {case} the result has shape {found.shape}, not {right.shape}."
+    told = difference(found, right, 1e-4, 1e-4)
+    return f"For {case} the numbers are others. {told}" if told else None
 
 
 def not_in_the_kernel(
