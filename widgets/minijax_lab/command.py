@@ -319,16 +319,11 @@ def make_parser() -> argparse.ArgumentParser:
         description="Copies the course's notebooks to a folder (files already there "
         "are kept as they are) and opens chapter 00 in JupyterLab.",
     )
-    lab_parser.add_argument(
-        "folder", nargs="?", default="my", help="where the copy goes (default: my)"
-    )
-    lab_parser.add_argument("--port", type=int, default=8888, help="default: 8888")
-    lab_parser.add_argument(
-        "--no-browser", action="store_true", help="only print the address"
-    )
-    lab_parser.add_argument(
-        "--prepare", action="store_true", help="copy the course and stop there"
-    )
+    add = lab_parser.add_argument
+    add("folder", nargs="?", default="my", help="where the copy goes (default: my)")
+    add("--port", type=int, default=8888, help="default: 8888")
+    add("--no-browser", action="store_true", help="only print the address")
+    add("--prepare", action="store_true", help="copy the course and stop there")
     lab_parser.set_defaults(run=lab)
 
     cache_parser = commands.add_parser(
@@ -338,9 +333,8 @@ def make_parser() -> argparse.ArgumentParser:
         "need not compile them. Prints the folder, the number of programs and their "
         "size.",
     )
-    cache_parser.add_argument(
-        "--clear", action="store_true", help="remove all programs"
-    )
+    add = cache_parser.add_argument
+    add("--clear", action="store_true", help="remove all programs")
     cache_parser.set_defaults(run=cache)
 
     add_launch_parser(commands)
@@ -355,10 +349,9 @@ def make_parser() -> argparse.ArgumentParser:
         "place, and prints a difference for each output that changed. A change that "
         "neither the notebook nor minijax's code explains is refused.",
     )
-    refresh_parser.add_argument(
-        "notebooks", nargs="*", help="paths (default: the whole course)"
-    )
-    refresh_parser.add_argument(
+    add = refresh_parser.add_argument
+    add("notebooks", nargs="*", help="paths (default: the whole course)")
+    add(
         "--accept",
         action="append",
         default=[],
@@ -381,32 +374,25 @@ def add_launch_parser(commands: Any) -> None:
         "process's number in front. When a process dies, the others say which, and "
         "end; Ctrl-C ends all.",
     )
-    launch_parser.add_argument(
-        "-n", "--processes", type=int, required=True, help="how many processes"
-    )
-    launch_parser.add_argument(
-        "--devices", type=int, help="CPU devices for each process (default: 1)"
-    )
-    launch_parser.add_argument(
+    add = launch_parser.add_argument
+    add("-n", "--processes", type=int, required=True, help="how many processes")
+    add("--devices", type=int, help="CPU devices for each process (default: 1)")
+    add(
         "--timeout",
         type=float,
         default=10.0,
         help="seconds of silence after which a process is gone (default: 10)",
     )
-    launch_parser.add_argument(
+    add(
         "--wait",
         type=float,
         default=60.0,
         help="seconds that processes wait for each other, at the start and at each new "
         "program (default: 60)",
     )
-    launch_parser.add_argument(
-        "-m", "--module", action="store_true", help="the script is a module's name"
-    )
-    launch_parser.add_argument("script", help="the script")
-    launch_parser.add_argument(
-        "words", nargs=argparse.REMAINDER, help="the script's own arguments"
-    )
+    add("-m", "--module", action="store_true", help="the script is a module's name")
+    add("script", help="the script")
+    add("words", nargs=argparse.REMAINDER, help="the script's own arguments")
     launch_parser.set_defaults(run=launch)
 
 
@@ -429,31 +415,24 @@ def add_check_parser(tools: Any) -> None:
         "does not count, and one that replaces a grader's functions is named; only a "
         "container helps against one that searches the memory of its process.",
     )
-    check_parser.add_argument("folder", help="the folder with the learners' notebooks")
-    check_parser.add_argument("--csv", metavar="FILE", help="write the results there")
-    check_parser.add_argument(
-        "--json", metavar="FILE", help="write the results and all errors there"
-    )
-    check_parser.add_argument(
+    add = check_parser.add_argument
+    add("folder", help="the folder with the learners' notebooks")
+    add("--csv", metavar="FILE", help="write the results there")
+    add("--json", metavar="FILE", help="write the results and all errors there")
+    add(
         "--summary",
         action="store_true",
         help="also print how many solved each exercise, the hardest one first",
     )
-    check_parser.add_argument(
-        "--seconds", type=float, default=300, help="for a notebook (default: 300)"
-    )
-    check_parser.add_argument(
-        "--cell-seconds", type=float, default=60, help="for a cell (default: 60)"
-    )
-    check_parser.add_argument(
+    add("--seconds", type=float, default=300, help="for a notebook (default: 300)")
+    add("--cell-seconds", type=float, default=60, help="for a cell (default: 60)")
+    add(
         "--memory",
         type=int,
         default=4096,
         help="mebibytes for a notebook (default: 4096)",
     )
-    check_parser.add_argument(
-        "--jobs", type=int, default=1, help="notebooks at a time (default: 1)"
-    )
+    add("--jobs", type=int, default=1, help="notebooks at a time (default: 1)")
     check_parser.set_defaults(run=course_check)
 
 
