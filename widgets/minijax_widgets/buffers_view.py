@@ -17,9 +17,8 @@ from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row, scene_pane
 from minijax_widgets.memory_scene import shares
 from minijax_widgets.roofline_scene import counted_of, roofline_panes, told_of
 from minijax_widgets.scene import Scene
-from minijax_widgets.view import View, cut, views
+from minijax_widgets.view import DIFFERS, View, cut, twin, views
 
-WIDTH = 100
 ROWS = 60
 # Rectangles that are drawn: the largest. The rest is counted in a sentence.
 MOST_PLACES = 240
@@ -40,19 +39,15 @@ class BuffersView(View):
         are taken."""
         record = self.recording
         outer = sum(1 for equation in record.jaxpr.equations if equation.parent is None)
-        rows = [
-            f"compiled memory of {record.jaxpr.name}: "
-            f"{count_in_words(outer, 'equation')}",
-            "-- differs between machines --",
-        ]
-        told = ", ".join(
+        held = ", ".join(
             f"{size_in_words(size)} of {kind}" for kind, size in kinds_of(record.memory)
         )
-        rows = [cut(row, WIDTH) for row in [*rows, record.headline, f"  {told}"]]
+        equations = count_in_words(outer, "equation")
+        rows = [f"compiled memory of {record.jaxpr.name}: {equations}", DIFFERS]
+        rows += [record.headline, f"  {held}"]
         if record.machine is not None:
             roof = roofline_of(record.program, record.machine)
-            told = f"  roofline of {record.machine.name}: {told_of(roof)}"
-            rows.append(cut(told, WIDTH))
+            rows.append(f"  roofline of {record.machine.name}: {told_of(roof)}")
             if roof.functions:
                 rows.append(f"  {counted_of(roof)}")
         numbers = self.largest()
@@ -66,10 +61,10 @@ class BuffersView(View):
             line = self.line_of(place)
             row = f"  {size_in_words(place.bytes):>10} {place.kind:11} [{bar}] "
             row += f"{cut(self.name_of(place), 26):26} {line.partition('  ')[2]}"
-            rows.append(cut(row.rstrip(), WIDTH))
+            rows.append(row)
         if len(shown) < len(numbers):
             rows.append(f"  ... {len(numbers) - len(shown):,} more places")
-        return "\n".join(rows)
+        return twin(*rows)
 
     def largest(self) -> list[int]:
         """Returns the numbers of the places, largest first."""

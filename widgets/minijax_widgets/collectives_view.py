@@ -23,9 +23,8 @@ from minijax_widgets.code import code_panes, key_of_line, mark_of
 from minijax_widgets.collectives_scene import MOST_MEMBERS, draw_collective
 from minijax_widgets.placement_scene import MIDDLE, NARROW, WIDE, Sizes
 from minijax_widgets.scene import Scene
-from minijax_widgets.view import View, cut, shortened, views
+from minijax_widgets.view import DIFFERS, View, shortened, twin, views
 
-WIDTH = 100
 # So many collectives are drawn; the others are rows.
 MOST_DRAWN = 6
 ONE_WAY = "one way to do it: a ring; XLA names groups and bytes, not links"
@@ -72,31 +71,16 @@ class CollectivesView(View):
         rows = []
         for number, each in enumerate(record.collectives):
             mark = ">" if number == record.telling else " "
-            told = (
-                f"{mark} {each.opcode}{over(each)}  {each.bytes:,} B from each device"
-            )
-            told += f"  {self.groups_told(each)}{self.times_told(each)}"
-            rows.append(cut(told, WIDTH))
+            sent = f"{each.bytes:,} B from each device"
+            groups = f"{self.groups_told(each)}{self.times_told(each)}"
+            rows.append(f"{mark} {each.opcode}{over(each)}  {sent}  {groups}")
             if each.where:
-                rows.append(cut(f"    {self.line_told(each)}", WIDTH))
-            rows.append(
-                cut(
-                    f"    {'in a ring' if in_a_ring(each) else 'straight to others'} "
-                    f"each device sends {each.sent:,} B, "
-                    f"all {each.total:,} B",
-                    WIDTH,
-                )
-            )
+                rows.append(f"    {self.line_told(each)}")
+            how = "in a ring" if in_a_ring(each) else "straight to others"
+            total = f"each device sends {each.sent:,} B, all {each.total:,} B"
+            rows.append(f"    {how} {total}")
         first = f"collectives of {record.call} on {record.mesh.text}"
-        line = "-- differs between machines --"
-        return "\n".join(
-            [
-                cut(first, WIDTH),
-                line,
-                cut(record.headline, WIDTH),
-                *shortened(rows, full),
-            ]
-        )
+        return twin(first, DIFFERS, record.headline, *shortened(rows, full))
 
     def groups_told(self, each: Collective) -> str:
         """Returns the groups: `{d0 d1} {d2 d3}`, of many the first."""

@@ -30,9 +30,8 @@ from minijax_widgets.code import code_panes, mark_of
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row, scene_pane
 from minijax_widgets.fusion_scene import draw
 from minijax_widgets.roofline_scene import counted_of, roofline_panes, told_of
-from minijax_widgets.view import View, cut, views
+from minijax_widgets.view import DIFFERS, View, twin, views
 
-WIDTH = 100
 MOST_ROWS = 400
 
 
@@ -119,13 +118,11 @@ class FusionView(View):
         name = record.jaxpr.name
         outer = sum(1 for equation in record.jaxpr.equations if equation.parent is None)
         first = f"fusion of {name}: {count_in_words(outer, 'equation')}"
-        rows = [cut(first, WIDTH), "-- differs between machines --"]
-        rows.append(cut(record.headline, WIDTH))
+        rows = [first, DIFFERS]
+        rows.append(record.headline)
         if self.machine is not None:
             roof = roofline_of(self.program, self.machine)
-            rows.append(
-                cut(f"  roofline of {self.machine.name}: {told_of(roof)}", WIDTH)
-            )
+            rows.append(f"  roofline of {self.machine.name}: {told_of(roof)}")
             if roof.functions:
                 rows.append(f"  {counted_of(roof)}")
         groups = self.groups()
@@ -144,16 +141,16 @@ class FusionView(View):
                 f"{self.operations(kernel)}  {size_in_words(kernel.bytes)} {bar}"
                 f"{turns(kernel)}"
             )
-            rows.append(cut(told + self.time_of(number), WIDTH))
+            rows.append(told + self.time_of(number))
         if len(shown) < len(groups):
             rows.append(f"  ... {len(groups) - len(shown)} more kernels")
         if self.decisions is not None:
-            rows.append(cut(self.decisions.headline, WIDTH))
+            rows.append(self.decisions.headline)
             decided = [f"  {self.decided(step)}" for step in self.decisions.steps]
-            rows += [cut(row, WIDTH) for row in (decided if full else decided[:12])]
+            rows += decided if full else decided[:12]
         if record.unfused is None:
-            rows.append(cut(f"  without fusion: {record.unfused_because}", WIDTH))
-        return "\n".join(rows)
+            rows.append(f"  without fusion: {record.unfused_because}")
+        return twin(*rows)
 
     def operations(self, kernel: Kernel) -> str:
         """Returns what a kernel computes: `5 sine, 5 multiply`."""

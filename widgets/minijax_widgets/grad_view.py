@@ -38,9 +38,8 @@ from minijax_widgets.grad_scene import (
     sum_key,
 )
 from minijax_widgets.scene import Scene
-from minijax_widgets.view import View, cut, shortened, views
+from minijax_widgets.view import WIDTH, View, cut, shortened, views
 
-WIDTH = 100
 # Residuals in the table; a browser shows as many without delay.
 MOST_RESIDUALS = 100
 # What one step lights; a browser lays out as much within a frame.

@@ -24,9 +24,8 @@ from minijax_lab.explain.jaxpr import (
 )
 from minijax_widgets import frame as picture
 from minijax_widgets.code import code_panes, key_of_line, mark_of
-from minijax_widgets.view import View, cut, shortened, views
+from minijax_widgets.view import WIDTH, View, cut, shortened, views
 
-WIDTH = 100
 # Above this many equations, those of one source line fold into a group.
 MANY = 300
 # Parameters of more letters, or on lines of their own, stand behind `...`.

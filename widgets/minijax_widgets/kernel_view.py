@@ -27,9 +27,8 @@ from minijax_widgets.kernel_scene import (
 )
 from minijax_widgets.kernel_values import draw_values, values_text
 from minijax_widgets.scene import Scene
-from minijax_widgets.view import View, cut, shortened, views
+from minijax_widgets.view import WIDTH, View, cut, shortened, twin, views
 
-WIDTH = 100
 # So many programs have a step of their own; those with findings always do.
 MOST_STEPS = 1000
 MOST_DRAWN = 8
@@ -82,7 +81,7 @@ class KernelView(View):
     def text(self, full: bool = False) -> str:
         """Returns the headline, the telling program's blocks, and a row an operand."""
         record = self.recording
-        rows = [cut(record.headline, WIDTH)]
+        rows = [record.headline]
         program = record.telling
         if record.places:
             count = len(record.places)
@@ -94,10 +93,10 @@ class KernelView(View):
             told = f"{'x' if problem.is_wrong else ' '} {problem.kind}: "
             rows += wrap(told + problem.message, WIDTH, subsequent_indent="    ")
         if self.order_told:
-            rows.append(cut(f"  {self.order_told}", WIDTH))
+            rows.append(f"  {self.order_told}")
         if record.note:
-            rows.append(cut(f"  {record.note}", WIDTH))
-        return "\n".join(row.rstrip() for row in rows)
+            rows.append(f"  {record.note}")
+        return twin(*rows)
 
     def drawn_as_text(self, program: int) -> list[str]:
         """Returns blocks as letters: `[#]` now, `oo` used, `..` not yet."""

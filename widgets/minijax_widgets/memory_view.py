@@ -22,9 +22,8 @@ from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.memory_bands import Band, bands
 from minijax_widgets.memory_scene import Drawing, told_of
 from minijax_widgets.scene import Scene
-from minijax_widgets.view import View, cut, views
+from minijax_widgets.view import View, cut, twin, views
 
-WIDTH = 100
 # Arrays drawn as bars; where more would be, each line has a band for all of its arrays.
 MOST_BARS = 160
 MOST_LINES = 14
@@ -95,7 +94,7 @@ class MemoryView(View):
     def text(self, full: bool = False) -> str:
         """Returns the headline, the lines that own the peak, and what is allocated."""
         record, first = self.recording, self.first
-        rows = [cut(record.headline, WIDTH)]
+        rows = [record.headline]
         if first.points:
             point = first.points[first.peak]
             rows.append(
@@ -116,7 +115,7 @@ class MemoryView(View):
             rows.append(f"  ... {len(groups) - len(shown)} more lines")
         rows += lost_rows(record.lost)
         rows += self.allocated()
-        return "\n".join(row.rstrip() for row in rows)
+        return twin(*rows)
 
     def allocated(self) -> list[str]:
         """Returns what the compiled programs allocate, below the line."""

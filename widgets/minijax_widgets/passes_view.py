@@ -13,9 +13,8 @@ from minijax_lab.explain.passes import Difference, PassesRecording, record_passe
 from minijax_lab.explain.recording import count_in_words
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row, scene_pane
 from minijax_widgets.scene import Scene, fitting
-from minijax_widgets.view import View, cut, views
+from minijax_widgets.view import DIFFERS, View, cut, twin, views
 
-WIDTH = 100
 ROW = 26.0
 MOST_PASSES = 80
 # Differences of one pass that are shown, and characters of a line.
@@ -45,19 +44,19 @@ class PassesView(View):
         """Returns a row for each pass; all of it differs between machines."""
         record = self.recording
         rows = [
-            cut(f"passes of {record.jaxpr.name}", WIDTH),
-            "-- differs between machines --",
-            cut(record.headline, WIDTH),
+            f"passes of {record.jaxpr.name}",
+            DIFFERS,
+            record.headline,
         ]
         shown = record.passes if full else record.passes[:24]
         for number, each in enumerate(shown):
             mark = ">" if number == record.telling else " "
             counts = f"+{len(each.added)} ~{len(each.altered)} -{len(each.removed)}"
             row = f"{mark} {each.name:34} {counts:14} {each.instructions:5}  "
-            rows.append(cut(row + each.meaning, WIDTH))
+            rows.append(row + each.meaning)
         if len(shown) < len(record.passes):
             rows.append(f"  ... {len(record.passes) - len(shown)} more passes")
-        return "\n".join(row.rstrip() for row in rows)
+        return twin(*rows)
 
     # ---- the picture ---------------------------------------------------------------
 

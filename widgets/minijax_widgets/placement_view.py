@@ -29,9 +29,8 @@ from minijax_widgets.placement_scene import (
 )
 from minijax_widgets.propagation_view import PropagationView
 from minijax_widgets.scene import Scene
-from minijax_widgets.view import View, cut, shortened, views
+from minijax_widgets.view import WIDTH, View, cut, shortened, twin, views
 
-WIDTH = 100
 # Of a tree so many arrays are drawn; the others are rows.
 MOST_DRAWN = 6
 MOST_PIECE_STEPS = 64
@@ -90,7 +89,7 @@ class PlacementView(View):
         rows = []
         for number, value in enumerate(record.values):
             rows += self.twin(value, number == record.telling)
-        return "\n".join([cut(record.headline, WIDTH), *shortened(rows, full)])
+        return twin(record.headline, *shortened(rows, full))
 
     def twin(self, value: PlacedValue, telling: bool) -> list[str]:
         """Returns an array's rows of the text twin."""

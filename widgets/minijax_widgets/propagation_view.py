@@ -21,9 +21,8 @@ from minijax_widgets.placement_scene import (
     lay_mesh,
 )
 from minijax_widgets.scene import Scene
-from minijax_widgets.view import View, cut, shortened, views
+from minijax_widgets.view import DIFFERS, View, cut, shortened, twin, views
 
-WIDTH = 100
 # In the wide layout texts end here; beside them stands the mesh.
 TEXT_END = 550.0
 # So many values are drawn; of a longer program those where something changes.
@@ -44,21 +43,16 @@ class PropagationView(View):
         rows = []
         for number, value in enumerate(record.values):
             mark = ">" if number == record.telling else " "
-            told = f"{mark} {self.title(value)}  {self.how(value)}"
-            rows.append(cut(told, WIDTH))
+            rows.append(f"{mark} {self.title(value)}  {self.how(value)}")
             for count in value.collectives:
-                rows.append(cut(f"    + {self.moved(count)}", WIDTH))
+                rows.append(f"    + {self.moved(count)}")
             if value.unasked:
-                rows.append(cut(f"    {self.advice(value)}", WIDTH))
-        for number, step in enumerate(record.steps):
-            rows.append(cut(f"  step {number + 1}: {step.text}", WIDTH))
-        for transfer in record.transfers:
-            rows.append(cut(f"  {self.transferred(transfer)}", WIDTH))
-        rows += [cut(f"  {note}", WIDTH) for note in record.notes]
+                rows.append(f"    {self.advice(value)}")
+        rows += [f"  step {n}: {s.text}" for n, s in enumerate(record.steps, start=1)]
+        rows += [f"  {self.transferred(transfer)}" for transfer in record.transfers]
+        rows += [f"  {note}" for note in record.notes]
         first = f"placement of {record.call} on {record.mesh.text}"
-        line = "-- differs between machines --"
-        told = cut(record.headline, WIDTH)
-        return "\n".join([cut(first, WIDTH), line, told, *shortened(rows, full)])
+        return twin(first, DIFFERS, record.headline, *shortened(rows, full))
 
     def title(self, value: ProgramValue) -> str:
         """Returns a value's name and type."""

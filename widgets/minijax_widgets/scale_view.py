@@ -11,9 +11,7 @@ from minijax_lab.explain.tree import size_in_words
 from minijax_widgets import frame as picture
 from minijax_widgets.roofline_scene import seconds_in_words
 from minijax_widgets.scale_scene import draw, told_of
-from minijax_widgets.view import View, cut, shortened, views
-
-WIDTH = 100
+from minijax_widgets.view import DIFFERS, WIDTH, View, shortened, twin, views
 
 
 def scale(
@@ -58,18 +56,13 @@ class ScaleView(View):
         for number, plan in enumerate(record.plans):
             mark = ">" if number == record.telling else " "
             where = f"{mark} {plan.name} on {plan.mesh.text}"
-            fits = (
-                "" if record.fits(plan) else f"  does not fit {plan.refused}".rstrip()
-            )
-            rows.append(cut(where + fits, WIDTH))
+            fits = "" if record.fits(plan) else f"  does not fit {plan.refused}"
+            rows.append(where + fits)
+            indents = {"initial_indent": "    ", "subsequent_indent": " " * 8}
             for line in self.lines(plan):
-                rows += wrap(
-                    line, WIDTH, initial_indent="    ", subsequent_indent=" " * 8
-                )
+                rows += wrap(line, WIDTH, **indents)
         first = f"scale of {record.call}"
-        line = "-- differs between machines --"
-        told = [cut(first, WIDTH), line, cut(record.headline, WIDTH)]
-        return "\n".join([*told, *shortened(rows, full)])
+        return twin(first, DIFFERS, record.headline, *shortened(rows, full))
 
     def lines(self, plan: Plan) -> list[str]:
         """Returns what is told of a plan below its name."""

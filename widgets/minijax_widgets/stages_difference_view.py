@@ -16,9 +16,8 @@ from minijax_lab.explain.stages_difference import Line, StagesDifferenceRecordin
 from minijax_lab.explain.tree import size_in_words
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row, scene_pane
 from minijax_widgets.scene import Scene
-from minijax_widgets.view import View, cut, views
+from minijax_widgets.view import DIFFERS, View, cut, twin, views
 
-WIDTH = 100
 LONGEST = 110
 BOX = 20.0
 ROW = 24.0
@@ -44,18 +43,18 @@ class StagesDifferenceView(View):
     def text(self, full: bool = False) -> str:
         """Returns the changed lines of each level, the compiled ones below the line."""
         record = self.recording
-        rows = [cut(record.headline, WIDTH)]
+        rows = [record.headline]
         for level, lines in enumerate(record.levels):
             if level == 3:
-                rows.append("-- differs between machines --")
-                rows.append(cut(self.moved(), WIDTH))
+                rows.append(DIFFERS)
+                rows.append(self.moved())
             rows.append(f"{TITLES[level]}: {counted(lines)}")
             changed = [line for line in lines if line.sign != " " and said(line)]
             shown = changed if full else changed[:MOST_TOLD]
-            rows += [cut(f"  {each.sign} {said(each)}", WIDTH) for each in shown]
+            rows += [f"  {each.sign} {said(each)}" for each in shown]
             if len(shown) < len(changed):
                 rows.append(f"  ... {len(changed) - len(shown):,} more")
-        return "\n".join(rows)
+        return twin(*rows)
 
     def moved(self) -> str:
         """Returns the kernels and bytes before and after."""

@@ -19,9 +19,8 @@ from minijax_widgets.code import code_panes, mark_of
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.stages_difference_view import StagesDifferenceView
 from minijax_widgets.stages_scene import draw, told, told_of_code
-from minijax_widgets.view import View, cut, views
+from minijax_widgets.view import WIDTH, View, cut, views
 
-WIDTH = 100
 MOST_ROWS = 1200
 LONGEST = 96
 # Instructions of one pass that are shown.

@@ -21,9 +21,8 @@ from minijax_lab.explain.trace import (
 from minijax_widgets.code import CodePanes, code_panes, dedented, mark_of
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.jaxpr_view import JaxprView
-from minijax_widgets.view import View, cut, shortened, views
+from minijax_widgets.view import WIDTH, View, cut, shortened, views
 
-WIDTH = 100
 OPERATORS = {
     ast.Add: "+",
     ast.Sub: "-",

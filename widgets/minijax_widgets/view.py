@@ -200,6 +200,16 @@ def open_view(path: str | os.PathLike[str]) -> View:
     return views[recording.kind](recording)
 
 
+# Columns of a twin, and the line below which it differs between machines.
+WIDTH = 100
+DIFFERS = "-- differs between machines --"
+
+
+def twin(*rows: str) -> str:
+    """Returns a view's twin: its rows, each cut to the width of a twin."""
+    return "\n".join(cut(row.rstrip(), WIDTH) for row in rows)
+
+
 def cut(text: str, width: int) -> str:
     """Returns `text`, or its beginning and three dots, in at most `width` columns."""
     return text if len(text) <= width else text[: width - 3] + "..."

@@ -11,11 +11,10 @@ from minijax_lab.explain.batching import record_vmap
 from minijax_widgets import frame as picture
 from minijax_widgets.code import code_panes, mark_of
 from minijax_widgets.foreign_pane import lost_panes, lost_rows
-from minijax_widgets.view import View, cut, shortened, views
+from minijax_widgets.view import WIDTH, View, cut, shortened, views
 from minijax_widgets.vmap_lines import Line, lines_of
 from minijax_widgets.vmap_scene import MIDDLE, NARROW, WIDE, Picture
 
-WIDTH = 100
 # Columns of the text twin: one example, batched.
 LEFT, RIGHT = 33, 39
 # Above this many rows, those of one source line fold into a group.

@@ -10,9 +10,7 @@ from minijax_lab.explain.why import Moment, WhyRecording, first_paragraph, recor
 from minijax_widgets.code import code_panes, mark_of
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.jaxpr_view import JaxprView
-from minijax_widgets.view import View, cut, views
-
-WIDTH = 100
+from minijax_widgets.view import WIDTH, View, cut, views
 
 
 def why(subject: Any = None) -> WhyView:
