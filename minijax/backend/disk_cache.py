@@ -345,7 +345,7 @@ class DiskEntry:
     def _wrong_with(self, about: os.stat_result) -> str:
         """Why an open file is not to be trusted; empty if it may be."""
         if not stat.S_ISREG(about.st_mode):
-            return "is no regular file"
+            return "is not a regular file"
         if hasattr(os, "geteuid") and about.st_uid != os.geteuid():
             return f"belongs to another user ({about.st_uid})"
         if about.st_mode & _OTHERS_MAY_WRITE:

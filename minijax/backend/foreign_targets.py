@@ -32,7 +32,7 @@ def pycapsule(funcptr: Any) -> Any:
       funcptr: a function pointer, as in `ctypes.CDLL("./norms.so").RmsNorm`.
 
     Raises:
-      TypeError: if it is no function of a library.
+      TypeError: if it is not a function of a library.
     """
     if not isinstance(funcptr, (ctypes._CFuncPtr, ctypes.c_void_p, int)):  # type: ignore[attr-defined]
         raise TypeError(

@@ -1,4 +1,4 @@
-"""What users ask of a sharding: its devices, its parts, whether it equals another.
+"""Methods of shardings: devices, the parts on each, equality.
 
 These are methods and properties of `Sharding` and `SingleDeviceSharding`, whose classes
 are in `core/runtime.py`.

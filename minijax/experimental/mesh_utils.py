@@ -103,8 +103,8 @@ def create_hybrid_device_mesh(
     if len(mesh_shape) != len(dcn_mesh_shape):
         raise ValueError(
             f"mesh_shape {tuple(mesh_shape)} and dcn_mesh_shape "
-            f"{tuple(dcn_mesh_shape)} have different numbers of axes; a size of 1 "
-            "stands for none."
+            f"{tuple(dcn_mesh_shape)} have different numbers of axes; give size 1 "
+            "to an axis that is not split."
         )
     whole = np.empty([a * b for a, b in zip(mesh_shape, dcn_mesh_shape)], dtype=object)
     for number, place in zip(order, np.ndindex(*dcn_mesh_shape)):

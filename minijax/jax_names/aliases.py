@@ -43,9 +43,9 @@ def as_jax() -> None:
         return
     if loaded is not None:
         raise RuntimeError(
-            "as_jax: jax itself has been imported already, and who holds one of its "
-            "functions would go on with it. Call minijax.as_jax() first in the "
-            "program, or start it with `python -m minijax.as_jax script.py`."
+            "as_jax: jax itself has been imported already, and functions imported "
+            "from it would stay jax's. Call minijax.as_jax() before any import of "
+            "jax, or start the program with `python -m minijax.as_jax script.py`."
         )
     sys.meta_path.insert(0, _Finder())
 
@@ -165,7 +165,7 @@ def _inner_names() -> set[str]:
 
 
 def _missing(module: str, name: str, there: list[str]) -> str:
-    """What is missing, who asked for it and from which line, and what there is."""
+    """The message for a missing name: who imported it, from which line, what exists."""
     frame: types.FrameType | None = sys._getframe(2)
     while frame and frame.f_globals.get("__name__", "").startswith(
         ("importlib", "minijax.jax_names")

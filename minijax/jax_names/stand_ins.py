@@ -17,7 +17,7 @@ JAX_VERSION_INFO = tuple(map(int, JAX_VERSION.split(".")))
 
 
 def api_boundary(fun: Callable, **_: Any) -> Callable:
-    """The function itself: minijax knows its own frames by their folder."""
+    """The function itself: minijax recognizes its own frames by their folder."""
     return fun
 
 

@@ -157,7 +157,7 @@ class AsyncCopyDescriptor:
     sem: Any
 
     def start(self, priority: int = 0, *, add: bool = False) -> None:
-        """Begin to copy; with `add`, add to what is there."""
+        """Begin to copy; with `add`, add to the values at the destination."""
         refs, leaves, tree = self._operands()
         dma_start_p.bind(*refs, *leaves, tree=tree, priority=priority, add=add)
 

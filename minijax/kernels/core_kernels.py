@@ -52,11 +52,11 @@ def create_tensorcore_mesh(
     Raises ValueError for missing or wrong numbers.
     """
     if devices is not None:
-        raise ValueError("create_tensorcore_mesh takes num_cores here, no devices.")
+        raise ValueError("create_tensorcore_mesh: give num_cores instead of devices.")
     if not isinstance(num_cores, int) or num_cores < 1:
         raise ValueError(
-            f"create_tensorcore_mesh needs num_cores, a positive number, got "
-            f"{num_cores!r}: there is no TPU here to ask."
+            "create_tensorcore_mesh: num_cores must be a positive integer, since "
+            f"minijax reads it from no TPU; got {num_cores!r}."
         )
     return TensorCoreMesh((axis_name,), (num_cores,))
 

@@ -1,4 +1,4 @@
-"""What kernels call beside array operations: when, loop, multiple_of, and sizes.
+"""Functions for kernels that are not array operations: when, loop, multiple_of, sizes.
 
 In JAX: `pallas/helpers.py`, `pallas/utils.py`, `pallas/primitives.py`.
 """

@@ -91,7 +91,7 @@ class Kernel:
 
 @dataclass(frozen=True)
 class RuleContext:
-    """What a rule may ask for: the types of operands and results, and the kernel.
+    """What a rule may read: the types of operands and results, and the kernel.
 
     `is_used` says whether anybody reads a result.
     """

@@ -107,7 +107,7 @@ def read(x: Any, indexers: Sequence[NDIndexer]) -> Any:
 
 
 def write(x: Any, indexers: Sequence[NDIndexer], value: Any) -> Any:
-    """The array with a block replaced; what lies beyond its end is dropped."""
+    """The array with a block replaced; elements beyond its end are dropped."""
     *first, last = indexers or (NDIndexer.from_indices_shape((), get_aval(x).shape),)
     spans = _spans(last)
     if spans is None or _fits(last):

@@ -384,7 +384,7 @@ def pallas_call(
     Raises:
       ValueError: specs, shapes and aliases do not fit each other; a message names the
         argument or output.
-      TypeError: an index map or the kernel is no function.
+      TypeError: an index map or the kernel is not a function.
     """
     signatures.check_callable(kernel, "pallas_call")
     interpret = state.tpu_interpret_mode or interpret

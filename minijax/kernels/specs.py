@@ -161,7 +161,7 @@ class BlockSpec:
     understood too.
 
     Raises:
-      TypeError: for two functions, two shapes, or an index map that is no function.
+      TypeError: for two functions, two shapes, or an index map that is not a function.
     """
 
     block_shape: Sequence[BlockDim | int | None] | None = None
@@ -256,7 +256,7 @@ class GridSpec:
         `pltpu.VMEM((8, 128), jnp.float32)`.
 
     Raises:
-      ValueError: the grid has something other than integers, or `in_specs` is no tuple.
+      ValueError: the grid is not of integers, or `in_specs` is not a tuple.
 
     In JAX: `pallas/core.py`, `GridSpec`.
     """
@@ -340,7 +340,7 @@ class PrefetchScalarGridSpec(GridSpec):
 class CostEstimate:
     """What a kernel costs, for the compiler that schedules around it.
 
-    Raises ValueError for a field that is no int.
+    Raises ValueError for a field that is not an int.
     """
 
     flops: int

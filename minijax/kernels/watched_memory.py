@@ -1,4 +1,4 @@
-"""Memory that knows who wrote and read each of its elements.
+"""Memory that records which program wrote and read each of its elements.
 
 A `Memory` is an array (an input, an output, scratch) of a kernel that is interpreted. A
 program sees a part of it, a `Block`: for each of its elements the block has an address
@@ -79,7 +79,7 @@ class Schedule:
 
 @dataclass
 class Journal:
-    """For each element who wrote and read it last, and at which line.
+    """For each element the programs that wrote and read it last, and their lines.
 
     An output that takes over an input's memory has the same journal.
     """

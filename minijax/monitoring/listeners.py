@@ -58,7 +58,7 @@ def _register(kind: str, callback: Listener) -> None:
 def _unregister(kind: str, callback: Listener) -> None:
     with _lock:
         if callback not in _listeners[kind]:
-            raise AssertionError(f"{callback!r} is no registered listener of {kind}s.")
+            raise AssertionError(f"{callback!r} is not registered for {kind}s.")
         left = list(_listeners[kind])
         left.remove(callback)
         _listeners[kind] = left

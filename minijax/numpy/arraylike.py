@@ -69,7 +69,7 @@ def check_arraylike_or_none(name: str, *args: Any) -> None:
 
 
 def unwrap_jax_array(x: Any) -> Any:
-    """What an object with `__jax_array__` stands for; other objects as they are."""
+    """The array of an object with `__jax_array__`; other objects as they are."""
     method = getattr(x, "__jax_array__", None)
     return x if method is None else method()
 

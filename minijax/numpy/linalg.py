@@ -408,7 +408,7 @@ def tensordot(
 
 
 def _renamed(function: Callable[P, Array]) -> Callable[P, Array]:
-    """The same function; when an argument is no array, the error says `jnp.linalg`."""
+    """The same function; errors about its arguments name it with `jnp.linalg`."""
 
     @functools.wraps(function)
     def renamed(*args: P.args, **keywords: P.kwargs) -> Array:

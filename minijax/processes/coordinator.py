@@ -148,7 +148,7 @@ class Coordinator:
         splice(lines.connection, service, True)
 
     def _join(self, lines: Lines, first: dict[str, Any]) -> bool:
-        """Whether the process got its number; ValueError for what is no message."""
+        """Whether the process got its number; ValueError for a malformed message."""
         number, count, about = (first.get(name) for name in ("join", "of", "about"))
         limit = first.get("limit", Member.limit)
         if type(limit) not in (int, float):
@@ -194,12 +194,12 @@ class Coordinator:
         try:
             self._read(number, member, lines)
         except (ValueError, RecursionError, TypeError):
-            why = "it sent what is no message of a process"
+            why = "it sent bytes that are not a message of a process"
         if not member.finished:
             self._lose(number, why)
 
     def _read(self, number: int, member: Member, lines: Lines) -> None:
-        """Does what the messages of a process ask for, until its connection ends."""
+        """Handles the messages of a process until its connection ends."""
         while (message := lines.receive()) is not None:
             member.heard = time.monotonic()
             if "beat" in message:
@@ -225,7 +225,7 @@ class Coordinator:
     # Launches over several processes.
 
     def _pass_on(self, number: int, message: dict[str, Any]) -> None:
-        """Tells a group what its first process launches."""
+        """Sends a group the launch of its first process."""
         name, place, told = message["launch"]
         if not isinstance(name, str) or type(place) is not int or len(told) != 3:
             raise ValueError(f"not a message: {message}")
@@ -257,7 +257,7 @@ class Coordinator:
                 if came[number] <= place:
                     yield (
                         number,
-                        f"it has not come to launch {place + 1} over several "
+                        f"it has not reached launch {place + 1} over several "
                         f"processes, {title}, within {limit:g} s "
                         "(initialization_timeout)",
                     )
@@ -284,7 +284,7 @@ class Coordinator:
             self._on_lost(number, about)
 
     def _notice_silence(self) -> None:
-        """Declares processes gone that are silent. It also notes its own absence."""
+        """Declares silent processes lost. It notes when it was itself suspended."""
         last = time.monotonic()
         while not self._closed:
             time.sleep(min(0.25, self.timeout / 8))

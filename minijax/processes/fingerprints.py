@@ -107,8 +107,8 @@ def compare_values(what: str, value: np.ndarray, devices: Any) -> None:
             AssertionError(
                 f"the value passed to {what} is not the same on each process: "
                 f"{numbers(odd)} {_differs(odd)} from process {group[0]}. Pass the "
-                "same value everywhere; for parts that each process has of its own, "
-                "there is `minijax.make_array_from_process_local_data`."
+                "same value everywhere; if each process holds other parts, use "
+                "`minijax.make_array_from_process_local_data`."
             )
         )
 
@@ -122,7 +122,7 @@ def _read_all(key: str, group: list[int], number: int, what: str) -> dict[int, s
         if value is None:
             raise errors.with_facts(
                 RuntimeError(
-                    f"{what} here, and process {process} has not come to its "
+                    f"{what} here, and process {process} has not made its "
                     f"{_ordinal(number)} within {state.initialization_timeout:g} s "
                     "(initialization_timeout). Every process of a mesh makes the same "
                     "calls in the same order."

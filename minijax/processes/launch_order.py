@@ -66,7 +66,7 @@ class Group:
         self._changed = threading.Condition()
 
     def decided(self, place: int, told: Told) -> None:
-        """The first process has told what its launch at a place is."""
+        """Records the launch that the first process announced for a place."""
         with self._changed:
             self._decided[place] = told
             self._changed.notify_all()
@@ -149,7 +149,7 @@ def hear(name: str, place: int, told: tuple[str, str, str]) -> None:
 
 
 def join(member: Any, limit: float = 300.0) -> None:
-    """From now on launches are told by `member`; with None this process is alone."""
+    """Announces launches by `member` from now on; None for a process alone."""
     _groups.clear()
     state.member, state.limit = member, limit
 

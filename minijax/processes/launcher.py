@@ -136,7 +136,7 @@ class _Running:
             time.sleep(0.05)
 
     def _culprit(self) -> tuple[int, str] | None:
-        """The first process that is gone, and what the coordinator says of it.
+        """The first lost process, and the coordinator's reason.
 
         The others end because of it, so that its own number must be found first.
         """

@@ -40,7 +40,7 @@ class Lines:
 
         Raises:
           TimeoutError: if none came within the seconds.
-          ValueError, RecursionError: if what comes is no message of ours.
+          ValueError, RecursionError: if what comes is not a message of ours.
         """
         while b"\n" not in self._held:
             self.connection.settimeout(seconds)
@@ -65,7 +65,7 @@ class Lines:
         return message
 
     def take_rest(self) -> bytes:
-        """What came after the last message, when no more messages follow."""
+        """The bytes received after the last message, when no more messages follow."""
         rest, self._held = self._held, b""
         return rest
 

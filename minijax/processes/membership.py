@@ -114,7 +114,7 @@ class Membership:
                 continue
             except ValueError as error:
                 raise RuntimeError(
-                    f"what listens at {self.address} is no coordinator of minijax "
+                    f"what listens at {self.address} is not a coordinator of minijax "
                     f"({error}). Check coordinator_address."
                 ) from None
             if message is None:
@@ -242,7 +242,7 @@ class Membership:
     # Launching.
 
     def tell_launch(self, group: str, place: int, told: tuple) -> None:
-        """Tells the other processes of a group what this one launches."""
+        """Announces a launch of this process to the others of a group."""
         self._lines.send(launch=[group, place, told])
 
     # Going.

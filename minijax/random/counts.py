@@ -187,7 +187,7 @@ def binomial(key, n, p, shape, dtype) -> Array:
 
     Raises:
         ValueError: `dtype` is not a float dtype, or the shapes do not fit.
-        TypeError: `n` or `p` is no array.
+        TypeError: `n` or `p` is not an array.
     """
     check_arraylike("binomial", n, p)
     return _binomial(key, n, p, shape, dtype)
@@ -336,7 +336,7 @@ def multinomial(
         unroll: of the scan over the outcomes.
 
     Raises:
-        TypeError: `n` or `p` is no array.
+        TypeError: `n` or `p` is not an array.
     """
     key, _ = check_key("multinomial", key)
     check_arraylike("multinomial", n, p)

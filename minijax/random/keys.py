@@ -97,7 +97,7 @@ def check_key(name: str, key: Any, *, batched: bool = False) -> tuple[Array, boo
         batched: allow an array of keys.
 
     Raises:
-        TypeError: `key` is no array, or not of a shape and dtype that can be a key.
+        TypeError: `key` is not an array, or not of a shape and dtype that can be a key.
         ValueError: `key` holds several keys, or is raw while the flag
             `jax_legacy_prng_key` forbids it.
     """
@@ -177,7 +177,7 @@ def key(seed: int | ArrayLike, *, impl: Any = None, dtype: Any = None) -> Array:
         A scalar of dtype `key<fry>`.
 
     Raises:
-        TypeError: `seed` is no integer, has axes, or is a key already.
+        TypeError: `seed` is not an integer, has axes, or is a key already.
         ValueError: both `impl` and `dtype` are given, or there is no such generator.
     """
     return _make_key("key", seed, _one_of("key", impl, dtype))
@@ -194,7 +194,7 @@ def PRNGKey(seed: int | ArrayLike, *, impl: Any = None) -> Array:
         An array of shape (2,) for threefry, and (4,) for the rbg generators.
 
     Raises:
-        TypeError: `seed` is no integer, has axes, or is a key already.
+        TypeError: `seed` is not an integer, has axes, or is a key already.
     """
     return as_given(True, _make_key("PRNGKey", seed, impl))
 

@@ -52,8 +52,8 @@ def multivariate_normal(
         out_sharding: how the result is to be laid out over devices.
 
     Raises:
-        ValueError: for another method, a dtype that is no float, or shapes that do not
-            fit.
+        ValueError: for another method, a dtype that is not a float, or shapes that do
+            not fit.
     """
     key, _ = check_key("multivariate_normal", key)
     mean, cov = promote_dtypes_inexact(mean, cov)

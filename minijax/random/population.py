@@ -1,4 +1,4 @@
-"""Drawing from what is there: shuffling, choosing, drawing by weight or by logits.
+"""Drawing from given values: shuffling, choosing, drawing by weight or by logits.
 
 In JAX: `random/core.py`.
 """

@@ -58,7 +58,7 @@ def _along(
 ) -> Array:
     """The transform along each axis, cut or filled with zeros to its size."""
     if kind != 2:
-        raise NotImplementedError(f"{name}: only type 2 is there, got {kind}.")
+        raise NotImplementedError(f"{name}: only type 2 is supported, got {kind}.")
     if norm not in (None, "backward", "ortho"):
         raise ValueError(f"{name}: norm is None, 'backward' or 'ortho', got {norm!r}.")
     if jnp.iscomplexobj(x):

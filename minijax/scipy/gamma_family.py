@@ -138,7 +138,7 @@ def gammaincc(a: ArrayLike, x: ArrayLike) -> Array:
 
 
 def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
-    """The derivative of order `n` of digamma; ValueError if `n` is no integer."""
+    """The derivative of order `n` of digamma; ValueError if `n` is not an integer."""
     if not jnp.issubdtype(jnp.result_type(n), np.integer):
         raise ValueError(
             "Argument `n` to polygamma must be of integer type. Got dtype "
@@ -153,8 +153,7 @@ def zeta(x: ArrayLike, q: ArrayLike | None = None) -> Array:
     """Hurwitz's zeta function; NotImplementedError without `q`, as in JAX."""
     if q is None:
         raise NotImplementedError(
-            "zeta takes q: only Hurwitz's zeta function is there, and zeta(x, 1) is "
-            "Riemann's"
+            "zeta needs q: it is Hurwitz's zeta function; Riemann's is zeta(x, 1)."
         )
     return lax.zeta(*promote_args_inexact("zeta", x, q))
 

@@ -130,7 +130,7 @@ def log_ndtr(x: ArrayLike, series_order: int = 3) -> Array:
       series_order: terms of the series, 0 to 30.
 
     Raises:
-      TypeError: another dtype, or `series_order` is no int.
+      TypeError: another dtype, or `series_order` is not an int.
       ValueError: `series_order` is out of range.
     """
     if not isinstance(series_order, int):

@@ -228,14 +228,14 @@ def minimize(
         `line_search_maxiter` (10).
 
     Raises:
-      TypeError: `args` is no tuple.
+      TypeError: `args` is not a tuple.
       ValueError: another method.
       NotImplementedError: JAX's experimental L-BFGS.
     """
     if not isinstance(args, tuple):
         raise TypeError(f"minimize: args must be a tuple, got {type(args).__name__}.")
     if method.lower() == "l-bfgs-experimental-do-not-rely-on-this":
-        raise NotImplementedError("minimize: L-BFGS is not there; use method='BFGS'.")
+        raise NotImplementedError("minimize has no L-BFGS: use method='BFGS'.")
     if method.lower() != "bfgs":
         raise ValueError(f"minimize: the method is 'BFGS', got {method!r}.")
     return _minimize_bfgs(lambda x: fun(x, *args), x0, **(options or {}))

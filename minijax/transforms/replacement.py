@@ -43,7 +43,7 @@ class replace:
     Names are those of minijax's classes: `DynamicJaxprTrace` (writes programs),
     `JVPTrace`, `LinearizeTrace`, `BatchTrace`. Each value is a class; what it must have
     stands in `INTERFACES`. Raises TypeError, naming what is missing, for an unknown
-    name, a value that is no class, and a class without a needed method. An exception
+    name, a value that is not a class, and a class without a needed method. An exception
     inside of the block leaves nothing replaced.
     """
 
@@ -70,7 +70,7 @@ class replace:
 
 
 def check(name: str, made: Any) -> None:
-    """TypeError, saying what is missing, unless `made` can stand in for `name`."""
+    """TypeError, which names a missing method, unless `made` can replace `name`."""
     if name not in INTERFACES:
         raise TypeError(
             f"replace knows {', '.join(INTERFACES)}, and got {name!r}: name the class "

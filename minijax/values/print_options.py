@@ -31,7 +31,7 @@ _ref_color = partial(pp.color, intensity=pp.Intensity.NORMAL, foreground=pp.Colo
 
 @dataclass
 class Settings:
-    """What to print beside the equations, and whether to say where each thing stands.
+    """What to print with the equations, and whether to record their positions.
 
     With `positions`, every equation gets a line of its own, even of a program that
     would fit on one, and the text knows which variable or equation stands where.

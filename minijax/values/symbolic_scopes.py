@@ -244,7 +244,7 @@ def symbolic_shape(
       scope: that of other shapes with the same variables; a new one if None.
       like: the known sizes.
 
-    Raises ValueError for text that is no shape, or for constraints with a given scope.
+    Raises ValueError for text that is not a shape, and for constraints and a scope.
     """
     if shape_spec is None:
         shape_spec = "..."

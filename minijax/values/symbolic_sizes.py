@@ -174,7 +174,7 @@ class SymbolicSize:
 
     def __index__(self) -> int:
         raise TypeError(
-            f"Symbolic dimension '{self}' is no whole number while the function is "
+            f"Symbolic dimension '{self}' is not a whole number while the function is "
             "exported, so it cannot count a Python loop or fill a list. Compute with "
             "array operations, or give this size as a number."
         )

@@ -104,8 +104,8 @@ def solve(shapes: Shapes, actual: Shapes, describe: Describe) -> dict[str, Size]
         value, left = divmod(size - evaluate(equation.rest, values), equation.times)
         if left != 0:
             raise _mismatch(
-                f"{where} is {size}, which is no value of '{spec}' for a whole number "
-                f"'{equation.name}'",
+                f"{where} is {size}, which '{spec}' does not equal for any whole "
+                f"number '{equation.name}'",
                 axes,
                 describe,
             )

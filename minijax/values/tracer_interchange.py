@@ -31,7 +31,7 @@ def on_tracer(method: Callable) -> Callable:
 
 
 def _refusing(name: str, is_method: bool) -> Any:
-    """What lies on devices has no answer for a value that only stands for an array."""
+    """Attributes of arrays on devices, which a tracer does not have: errors."""
 
     def refuse(self: Tracer, *args: Any) -> Any:
         called = f"`{name}()`" if is_method else f"`{name}`"

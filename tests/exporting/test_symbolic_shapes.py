@@ -274,7 +274,7 @@ def test_shapes_that_do_not_fit():
             "b, 2*n",
             {},
             (3, 5),
-            r"args\[0\].shape\[1\] is 5, which is no value of '2\*n'",
+            r"args\[0\].shape\[1\] is 5, which '2\*n' does not equal for any whole ",
         ),
         ("b, b", {}, (3, 5), "and 'b' is 3"),
         ("b, n", {}, (0, 5), "Expected value >= 1 for dimension variable 'b'"),

@@ -111,7 +111,7 @@ def test_bad_notebooks_do_not_stop_the_run(tmp_path, capsys):
     assert "endless.ipynb, cell 3: TookTooLong: the cell ran for more than 6" in said
     assert "Its process ended with status 3. Cell 3 of 3 was running." in said
     assert "large.ipynb, cell 2: MemoryError" in said
-    assert said.count("of 0 passed, 0.0 s. It is no notebook") == 3
+    assert said.count("of 0 passed, 0.0 s. It is not a notebook") == 3
 
 
 def test_a_notebook_that_resists_is_ended(tmp_path, capsys):

@@ -61,5 +61,5 @@ def test_methods_of_refs():
 
     x = np.arange(8, dtype=np.float32)
     np.testing.assert_array_equal(build(OURS)(x), build(JAX)(x))
-    with pytest.raises(AttributeError, match="it is no ref"):
+    with pytest.raises(AttributeError, match="it is not a ref"):
         minijax.jit(lambda x: x.swap(1))(x)

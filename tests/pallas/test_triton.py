@@ -269,7 +269,7 @@ def test_parameters_of_another_machine():
 
     with pytest.raises(TypeError, match=r"pltriton.CompilerParams\(...\) for a GPU"):
         OURS.call(copy, (16, 16), compiler_params=MosaicGpuParams())
-    with pytest.raises(TypeError, match="Mosaic GPU is not there"):
+    with pytest.raises(TypeError, match="does not compile by Mosaic GPU"):
         kernel_call.params_of(MosaicGpuParams())
 
 

@@ -177,7 +177,7 @@ def test_real_jax_programs_are_read_too():
 
 
 def test_a_text_that_is_no_program():
-    with pytest.raises(ValueError, match="no text of an HLO module"):
+    with pytest.raises(ValueError, match="not a text of an HLO module"):
         hlo_text.parse("hello")
 
 

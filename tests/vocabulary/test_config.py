@@ -45,7 +45,7 @@ def test_names_with_and_without_prefix():
 
 
 # In minijax programs are kept on disk without being asked, in a bounded folder; kernels
-# for GPUs are compiled by Triton, since Mosaic GPU is not there.
+# for GPUs are compiled by Triton, since minijax does not compile by Mosaic GPU.
 CHOSEN = (
     "jax_compilation_cache_dir",
     "jax_compilation_cache_max_size",

@@ -382,7 +382,7 @@ def order(result: Result) -> int:
 
 
 def printable(text: str) -> str:
-    """Returns a text in which what is no visible character is written as its number.
+    """Returns a text in which invisible characters are written as their numbers.
 
     A terminal would take some of them for orders, and a file cannot hold others.
     """

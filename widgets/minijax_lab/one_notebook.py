@@ -75,24 +75,24 @@ def limit(mebibytes: int) -> None:
 def code_cells(path: Path) -> list[str]:
     """Returns the sources of a notebook's code cells.
 
-    Raises ValueError, whose text is a sentence, for a file that is no notebook.
+    Raises ValueError, whose text is a sentence, for a file that is not a notebook.
     """
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise ValueError(f"It is no notebook: its text is no JSON ({error}).") from None
+        raise ValueError(f"It is not a notebook: it is not JSON ({error}).") from None
     except RecursionError:
-        raise ValueError("It is no notebook: its JSON is nested too deep.") from None
+        raise ValueError("It is not a notebook: its JSON is nested too deep.") from None
     cells = content.get("cells") if isinstance(content, dict) else None
     if not isinstance(cells, list):
-        raise ValueError("It is no notebook of format 4: it has no list of cells.")
+        raise ValueError("It is not a notebook of format 4: it has no list of cells.")
     sources = []
     for cell in cells:
         if isinstance(cell, dict) and cell.get("cell_type") == "code":
             source = cell.get("source", "")
             text = "".join(source) if isinstance(source, list) else source
             if not isinstance(text, str):
-                raise ValueError("It is no notebook: a cell's source is not text.")
+                raise ValueError("It is not a notebook: a cell's source is not text.")
             sources.append(text)
     return sources
 

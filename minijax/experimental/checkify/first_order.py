@@ -1,4 +1,4 @@
-"""What is checked beside each first-order primitive: NaN, division, index bounds.
+"""Checks added to each first-order primitive: NaN, division, index bounds.
 
 The operation itself is bound first, or beside the check; its result is not changed.
 

@@ -44,7 +44,7 @@ class OpaqueTraceState:
 
 
 def get_opaque_trace_state(convention: str | None = None) -> OpaqueTraceState:
-    """What tells whether two points of a program run under the same trace.
+    """A token that is equal at two points of a program under the same trace.
 
     `convention` is accepted as in JAX.
     """

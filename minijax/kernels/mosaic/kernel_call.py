@@ -105,7 +105,7 @@ def _side_effect(params: CompilerParams) -> SideEffectType:
 
 
 def _settings(params: CompilerParams, cost: CostEstimate | None) -> dict[str, Any]:
-    """What Mosaic reads; only what differs from its own defaults is written."""
+    """The parameters for Mosaic that differ from its defaults."""
     settings: dict[str, Any] = {
         "serialization_format": params.serialization_format,
         "needs_layout_passes": True,
@@ -136,7 +136,7 @@ def _settings(params: CompilerParams, cost: CostEstimate | None) -> dict[str, An
 
 
 def _other_settings(params: CompilerParams) -> dict[str, Any]:
-    """What XLA reads beside it."""
+    """The parameters for XLA."""
     settings: dict[str, Any] = {}
     if params.vmem_limit_bytes is not None:
         settings["scoped_memory_configs"] = [

@@ -108,7 +108,7 @@ def filled(value: Any, aval: Any) -> Any:
 
 
 def dense(value: Any, aval: Any) -> Any:
-    """The same as one constant vector: what Mosaic wants of accumulators."""
+    """The same as one constant vector, as Mosaic requires of accumulators."""
     element = element_type(aval.dtype)
     kind = hlo.ir.FloatAttr if kind_of(aval.dtype) == "float" else hlo.ir.IntegerAttr
     given = float(value) if kind_of(aval.dtype) == "float" else int(value)

@@ -146,7 +146,7 @@ def _read(ctx: RuleContext, ref: Memory, indexers: Any, result: Any) -> Any:
 
 
 def _as_bools(ctx: RuleContext, value: Any, aval: Any) -> Any:
-    """What was read of memory of bools, where they are zeros and ones."""
+    """A value read from memory of bools, which holds them as zeros and ones."""
     if aval.dtype != np.dtype(bool):
         return value
     numbers = aval.update(dtype=np.dtype(np.int32))

@@ -40,7 +40,7 @@ def _function(ctx: RuleContext, *values: Any, **params: Any) -> Any:
     """A call of libdevice's function."""
     (aval,) = ctx.avals_out
     if kind_of(aval.dtype) != "float":
-        raise NotImplementedError(f"it is there for floats, not for {aval.dtype}.")
+        raise NotImplementedError(f"for floats only, not for {aval.dtype}.")
     if kind_of(ctx.avals_in[-1].dtype) != "float":
         raise NotImplementedError(
             f"a power of {ctx.avals_in[-1].dtype}; convert it with `.astype`."

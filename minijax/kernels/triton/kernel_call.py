@@ -82,7 +82,7 @@ def params_of(given: Any) -> CompilerParams:
     raise TypeError(
         f"compiler_params={given!r} ({where}) is not for Triton, by which minijax "
         "compiles kernels for GPUs: give pltriton.CompilerParams(num_warps=..., "
-        "num_stages=...), or none. Mosaic GPU is not there."
+        "num_stages=...), or none. minijax does not compile by Mosaic GPU."
     )
 
 

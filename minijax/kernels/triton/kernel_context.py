@@ -38,12 +38,12 @@ def element_type(dtype: Any) -> Any:
 
 
 def tensor_type(shape: Sequence[int], element: Any) -> Any:
-    """The type of a tensor. NotImplementedError if a size is no power of two."""
+    """The type of a tensor. NotImplementedError if a size is not a power of two."""
     for size in shape:
         if size & (size - 1) or not size:
             raise NotImplementedError(
-                f"an array of shape {tuple(shape)}: in a kernel for a GPU each size is "
-                "a power of two. Take larger blocks, and mask what is too much "
+                f"an array of shape {tuple(shape)}: in a kernel for a GPU each size "
+                "must be a power of two. Take larger blocks, and mask the surplus "
                 "(`pltriton.load` and `store` with `mask=`)."
             )
     return hlo.ir.RankedTensorType.get(list(shape), element)

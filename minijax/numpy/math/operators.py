@@ -82,7 +82,7 @@ def _ref_method(name: str) -> property:
     def get(self: Any) -> Callable[..., Any]:
         if type(self.aval) is not AbstractRef:
             raise AttributeError(
-                f"{type(self).__name__} has no attribute {name}: it is no ref. To "
+                f"{type(self).__name__} has no attribute {name}: it is not a ref. To "
                 "change a part of an array, write `x.at[idx].set(y)` or "
                 "`x.at[idx].add(y)`."
             )

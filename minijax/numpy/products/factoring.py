@@ -63,7 +63,7 @@ class SVDResult(NamedTuple):
 
 
 def inexact(name: str, *arrays: Any) -> list[Any]:
-    """Arguments as inexact arrays of one dtype; TypeError for what is no array."""
+    """Arguments as inexact arrays of one dtype; TypeError if one is not an array."""
     made = [ensure_arraylike(f"jnp.linalg.{name}", array) for array in arrays]
     return promote_dtypes_inexact(*made)
 

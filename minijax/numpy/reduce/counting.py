@@ -100,7 +100,7 @@ def unravel_index(indices: Any, shape: int | Sequence[int]) -> tuple[Array, ...]
     """Flat indices of an array of this shape as one index array for each axis.
 
     Out of bounds, the nearest valid index is given. Raises ValueError for a shape that
-    is no sequence of numbers.
+    is not a sequence of numbers.
     """
     rest = arraylike.ensure_arraylike("unravel_index", indices)
     lengths: list[Any]

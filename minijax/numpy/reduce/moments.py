@@ -114,7 +114,7 @@ def _weights_along(
 
 
 def _settled(options: reduction_options.Options) -> dict[str, Any]:
-    """What the compiled functions are called with, beside a mean that is known.
+    """The arguments of the compiled functions, without a given mean.
 
     What to take off the count has two names: NumPy's `ddof`, and the array API's.
     """

@@ -202,7 +202,7 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Array:
     """`a` with its axes reversed, or in the order given.
 
     Axis `i` of the result is axis `axes[i]` of `a`. Raises ValueError for an axis out
-    of bounds and TypeError when `axes` is no permutation.
+    of bounds and TypeError when `axes` is not a permutation.
     """
     array = ensure_arraylike("transpose", a)
     if axes is None:

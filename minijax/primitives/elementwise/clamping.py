@@ -44,7 +44,7 @@ clamp_p = rules.standard_primitive(
 
 
 def _where(pred: Any, t: Any, operand: Any) -> Any:
-    """The tangent of a bound or of the operand where it is what comes out."""
+    """The tangent of a bound or of the operand where the result equals it."""
     zeros = broadcasting.full_like(operand, 0)
     return elementwise.select(
         pred, broadcasting.broadcast_to(t, get_aval(operand).shape), zeros

@@ -355,7 +355,7 @@ def batched(
 
 
 class _Dim:
-    """The batch axis of a leaf, in its place in a tree (where None is no leaf)."""
+    """The batch axis of a leaf, in its place in a tree (where None is not a leaf)."""
 
     __slots__ = ("axis",)
 

@@ -357,7 +357,7 @@ def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
 
     Raises:
       ValueError: when the axis does not exist or has no entries.
-      TypeError: when `index_dtype` is no integer dtype.
+      TypeError: when `index_dtype` is not an integer dtype.
     """
     index_dtype = dtypes.check_and_canonicalize_user_dtype(index_dtype, "argmin")
     return argmin_p.bind(operand, axes=(axis,), index_dtype=index_dtype)
@@ -368,7 +368,7 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
 
     Raises:
       ValueError: when the axis does not exist or has no entries.
-      TypeError: when `index_dtype` is no integer dtype.
+      TypeError: when `index_dtype` is not an integer dtype.
     """
     index_dtype = dtypes.check_and_canonicalize_user_dtype(index_dtype, "argmax")
     return argmax_p.bind(operand, axes=(axis,), index_dtype=index_dtype)

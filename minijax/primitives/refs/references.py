@@ -355,7 +355,7 @@ def ref_get(ref: Any, idx: Any = None) -> Any:
       idx: integers, arrays of integers, slices and an ellipsis; None or `...` for all.
 
     Raises:
-      ValueError: when `ref` is no ref, or the index does not fit it.
+      ValueError: when `ref` is not a ref, or the index does not fit it.
     """
     ref, indexers = ref_and_indexers(ref, idx, "ref_get")
     leaves, tree = trees.tree_flatten(indexers)
@@ -372,7 +372,7 @@ def ref_swap(ref: Any, idx: Any, value: Any, _function_name: str = "ref_swap") -
         or an integer, is converted to the ref's dtype.
 
     Raises:
-      ValueError: when `ref` is no ref, or index, shape or dtype do not fit it.
+      ValueError: when `ref` is not a ref, or index, shape or dtype do not fit it.
     """
     ref, indexers = ref_and_indexers(ref, idx, _function_name)
     value = _converted(get_aval(ref).dtype, value)

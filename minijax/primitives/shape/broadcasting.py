@@ -145,7 +145,7 @@ def full(
         traced only one of a mesh with Explicit axes is heeded.
 
     Raises:
-      TypeError: when `fill_value` is no scalar.
+      TypeError: when `fill_value` is not a scalar.
       ValueError: when `sharding` cannot cut the shape evenly.
     """
     shape = canonicalize_shape(shape)

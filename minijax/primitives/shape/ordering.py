@@ -87,7 +87,7 @@ def stop_gradient(x: Any) -> Any:
       The same tree; `grad` and its kin see no dependence on it, at any order.
 
     Raises:
-      TypeError: when a leaf is no array.
+      TypeError: when a leaf is not an array.
     """
     return tree_util.tree_map(_stop_one, x)
 
@@ -137,7 +137,7 @@ def optimization_barrier(operand: Any, /) -> Any:
       operand: a tree of arrays.
 
     Raises:
-      TypeError: when a leaf is no array.
+      TypeError: when a leaf is not an array.
     """
     leaves, treedef = trees.tree_flatten(operand)
     return trees.tree_unflatten(treedef, optimization_barrier_p.bind(*leaves))
@@ -220,6 +220,6 @@ def after_all(*operands: Any) -> Any:
     """One token that comes after all of the given ones.
 
     Raises:
-      TypeError: when an argument is no token.
+      TypeError: when an argument is not a token.
     """
     return after_all_p.bind(*operands)

@@ -257,7 +257,7 @@ def as_result(value: Any) -> np.ndarray:
     array = np.asarray(value)
     if array.dtype.kind in "OSUMm":
         raise TypeError(
-            f"a callback returned {value!r}, which is no array of numbers (dtype "
+            f"a callback returned {value!r}, which is not an array of numbers (dtype "
             f"{array.dtype}). Return arrays, or Python's numbers."
         )
     native = array.dtype.newbyteorder("=")
@@ -473,7 +473,7 @@ def batch_by_method(
     for_all: Callable[..., list[Any]],
     params: dict[str, Any],
 ) -> tuple:
-    """A batch rule of a primitive that calls what nobody can look into.
+    """A batch rule of a primitive that calls a function outside of the program.
 
     `for_all(args, **params)` calls once for all examples, whose axis comes first.
     NotImplementedError if no method was chosen.

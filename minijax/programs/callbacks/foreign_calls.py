@@ -274,8 +274,8 @@ def build_ffi_lowering_function(
     unknown = set(lowering_args) - _LOWERING_ARGS
     if unknown:
         raise TypeError(
-            f"ffi_lowering takes {', '.join(sorted(_LOWERING_ARGS))} beside its own "
-            f"arguments, and got {', '.join(sorted(unknown))}."
+            f"ffi_lowering: keyword arguments are {', '.join(sorted(_LOWERING_ARGS))}, "
+            f"got {', '.join(sorted(unknown))}."
         )
     version = lowering_args.get("api_version", 4)
     typed = version >= 4

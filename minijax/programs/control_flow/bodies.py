@@ -246,7 +246,7 @@ def to_front(flags: Sequence[bool]) -> list[int]:
 
 
 def to_back(flags: Sequence[bool]) -> list[int]:
-    """The order of inputs that puts flagged ones last, for `reordered`."""
+    """The order of inputs with the flagged ones last, for `reordered`."""
     rest, last = partition(flags, range(len(flags)))
     return [*rest, *last]
 

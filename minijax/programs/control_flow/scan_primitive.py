@@ -131,11 +131,11 @@ class Scan:
         return [*carry, *(unmapped_aval(self.length, 0, y) for y in ys)]
 
     def operands(self, items: Sequence[Any]) -> Operands:
-        """What belongs to the inputs of the equation, in groups."""
+        """One entry per input of the equation, in groups."""
         return Operands(*split_list(items, self.num_consts, self.num_carry))
 
     def outputs(self, items: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-        """What belongs to the outputs of the equation: (carry, stacked)."""
+        """One entry per output of the equation: (carry, stacked)."""
         carry, ys = split_list(items, self.num_carry)
         return carry, ys
 

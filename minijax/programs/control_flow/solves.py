@@ -261,7 +261,7 @@ linear_solve_p.cache_types = False
 
 
 def _groups(items: Sequence[Any], const_lengths: Any) -> tuple[Any, list[Any]]:
-    """What belongs to the inputs of the equation: (constants by program, b)."""
+    """One entry per input of the equation: (constants by program, b)."""
     *groups, b = split_list(items, *const_lengths)
     return _LinearSolveTuple(*groups), b
 

@@ -105,7 +105,7 @@ def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
     """Prints a table of the pieces of an array; see `visualize_sharding`.
 
     Raises:
-      TypeError: for what is no array.
+      TypeError: if it is not an array.
       NotImplementedError: inside of a traced function whose types do not say how
         values are cut.
 
@@ -125,7 +125,7 @@ def inspect_array_sharding(value: Any, *, callback: Callable[[Any], None]) -> No
     of the mesh are Explicit.
 
     Raises:
-      TypeError: for what is no array.
+      TypeError: if it is not an array.
       NotImplementedError: inside of a traced function whose types do not say how
         values are cut: there the compiler decides, later.
 

@@ -1,4 +1,4 @@
-"""What the flags jax_debug_nans and jax_debug_infs ask for: errors instead of NaNs.
+"""The flags jax_debug_nans and jax_debug_infs: errors instead of NaNs.
 
 While a flag is set, the results of every program that runs are looked at. A program of
 one operation is to blame itself. A larger one is run again, equation by equation: each

@@ -216,7 +216,7 @@ def _remat(eqn: JaxprEqn) -> Signature:
 
 
 def _signature_of_programs(programs: Sequence[InnerProgram]) -> Signature:
-    """What calls, branches and loops do to keys, from what their programs do.
+    """The use of keys in calls, branches and loops, from that in their programs.
 
     What any program consumes is consumed. An output is fresh, or an input in another
     form, if it is so in every program that returns it.

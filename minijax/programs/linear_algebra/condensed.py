@@ -101,7 +101,7 @@ def _schur_options(aval, *, compute_schur_vectors, sort_eig_vals, **_) -> dict:
 
 
 def _schur_extra(aval: ShapedArray, *, compute_schur_vectors, **_) -> list:
-    """Vectors that nobody wants, the eigenvalues, and how many are in front."""
+    """Unused vectors, the eigenvalues, and how many of them were selected."""
     values = [ShapedArray(aval.shape[:-1], aval.dtype)] * (1 if is_complex(aval) else 2)
     vectors = [] if compute_schur_vectors else [aval]
     return [*vectors, *values, ShapedArray(aval.shape[:-2], INT32)]

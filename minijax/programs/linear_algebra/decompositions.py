@@ -202,7 +202,7 @@ def nan_where_failed(
 ) -> list[Any]:
     """The results, or NaN for matrices with a nonzero `info`.
 
-    With `singular_is_fine` a positive `info` is no failure.
+    With `singular_is_fine` a positive `info` is not a failure.
     """
     count = hlo.ir.RankedTensorType(info.type).rank
     of_info = ShapedArray(avals[0].shape[:count], INT32)

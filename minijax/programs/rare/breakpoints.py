@@ -145,7 +145,7 @@ class CommandLine(cmd.Cmd):
             self.say(arrow + frame.lines[number])
 
     def default(self, line: str) -> None:
-        """Anything that is no command is an expression."""
+        """Anything that is not a command is an expression."""
         self.show(line, repr)
 
     def do_p(self, expression: str) -> None:

@@ -84,8 +84,8 @@ def _constrained(x: Any, place: Any) -> Any:
         refuse_empty(sharding, "with_sharding_constraint")
         if sharding.spec.unreduced or sharding.spec.reduced:
             raise errors.value_error(
-                f"with_sharding_constraint got {sharding.spec}: what is unreduced or "
-                "reduced stands in types. Use `minijax.sharding.reshard`."
+                f"with_sharding_constraint got {sharding.spec}: it cannot make a value "
+                "unreduced or reduced. Use `minijax.sharding.reshard`."
             )
         check_not_manual(sharding, "with_sharding_constraint")
         if state.trace is language.eval_trace:

@@ -125,7 +125,7 @@ def given_sharding(place: Any, what: str) -> NamedSharding:
 
     Raises:
       ValueError: for a spec where no mesh is in use.
-      TypeError: for what is no sharding by name.
+      TypeError: for a sharding that names no axes of a mesh.
     """
     if isinstance(place, PartitionSpec):
         mesh = get_abstract_mesh()

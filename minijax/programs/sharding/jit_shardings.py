@@ -100,7 +100,7 @@ def _for_leaves(given: tuple, tree: Any, name: str) -> list[Any]:
         return broadcast_prefix_to_treedef(wanted, tree)
     except ValueError as error:
         raise errors.value_error(
-            f"{name} is no prefix of the tree that it describes: {error}"
+            f"{name} is not a prefix of the tree that it describes: {error}"
         ) from None
 
 

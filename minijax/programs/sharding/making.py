@@ -37,7 +37,7 @@ def make_array_from_callback(
 
     Raises:
       ValueError: if a part has the wrong shape, or the array cannot be cut so.
-      TypeError: if `sharding` is no sharding.
+      TypeError: if `sharding` is not a sharding.
     """
     if not isinstance(sharding, Sharding):
         raise errors.type_error(
@@ -86,7 +86,7 @@ def make_array_from_single_device_arrays(
       dtype: needed where this process has no device of the sharding; else the arrays'.
 
     Raises:
-      TypeError: if `arrays` is no sequence of arrays.
+      TypeError: if `arrays` is not a sequence of arrays.
       ValueError: if the devices, shapes or dtypes do not fit.
     """
     if isinstance(arrays, Array) or not isinstance(arrays, Sequence):
@@ -118,7 +118,7 @@ def make_array_from_single_device_arrays(
     if not len(by_device) == len(arrays) == len(owned) or set(by_device) != set(owned):
         raise errors.value_error(
             "make_array_from_single_device_arrays: `arrays` must hold one array for "
-            f"each of the devices {[d.id for d in owned]}, and they lie on "
+            f"each of the devices {[d.id for d in owned]}, got arrays on devices "
             f"{[next(iter(a.devices())).id for a in arrays]}."
         )
     kinds = {array.dtype for array in arrays}

@@ -1,4 +1,4 @@
-"""What the type of an array tells of the mesh in use: `typeof(x).sharding`.
+"""The sharding in the type of an array on the mesh in use: `typeof(x).sharding`.
 
 The core's types say only how axes of a mesh cut an array (`ShapedArray.cut`), so that a
 program for one device has the same types with a mesh and without. The mesh of a value

@@ -163,7 +163,7 @@ def sqrtm(A: Any, blocksize: int = 1) -> Array:
     NotImplementedError for a `blocksize` above 1.
     """
     if blocksize > 1:
-        raise NotImplementedError("sqrtm: only blocksize=1 is there.")
+        raise NotImplementedError("sqrtm: blocksize must be 1.")
     return _sqrtm(jnp.asarray(A))
 
 

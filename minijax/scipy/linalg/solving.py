@@ -133,9 +133,9 @@ def _eigh(
 ) -> Any:
     for name, given, only in (("b", b, None), ("type", type, 1)):
         if given is not only:
-            raise NotImplementedError(f"eigh: only {name}={only} is there.")
+            raise NotImplementedError(f"eigh: only {name}={only} is supported.")
     if eigvals is not None:
-        raise NotImplementedError("eigh: only eigvals=None is there.")
+        raise NotImplementedError("eigh: only eigvals=None is supported.")
     (a,) = inexact(a)
     v, w = lax_linalg.eigh(a, lower=lower)
     return w if eigvals_only else (w, v)
@@ -281,8 +281,9 @@ def qr_multiply(
     got, size = (c.shape[-2], k) if mode == "left" else (c.shape[-1], m)
     if got != size:
         raise ValueError(
-            f"qr_multiply: with mode={mode!r} c must have size {size} beside Q of a, "
-            f"got shapes {a.shape} and {c.shape}."
+            f"qr_multiply: with mode={mode!r} c must have {size} "
+            f"{'rows' if mode == 'left' else 'columns'}, got shapes {a.shape} and "
+            f"{c.shape}."
         )
     batch = jnp.broadcast_shapes(a.shape[:-2], c.shape[:-2])
     a = jnp.broadcast_to(a, batch + a.shape[-2:])

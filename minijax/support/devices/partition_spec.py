@@ -69,7 +69,7 @@ class PartitionSpec:
     Dimensions beyond the last partition are not cut. `unreduced` names the axes over
     which the parts are still to be added up, `reduced` those over which they were.
 
-    Equal specs are one object. It is no tuple, so that pytrees take it for a leaf.
+    Equal specs are one object. It is not a tuple, so that pytrees take it for a leaf.
 
     Raises:
       ValueError: for nested tuples, and for an axis that is used in two roles.

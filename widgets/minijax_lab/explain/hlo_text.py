@@ -193,7 +193,7 @@ def parse(text: str) -> Module:
     """
     name = re.match(r"\s*HloModule ([\w.\-]+)", text)
     if name is None:
-        raise ValueError("this is no text of an HLO module: it begins otherwise.")
+        raise ValueError("this is not a text of an HLO module: it begins otherwise.")
     module = Module(name[1], [])
     computations: dict[str, int] = {}
     pending: list[tuple[Instruction, list[str], list[str]]] = []

@@ -13,7 +13,7 @@ LONGEST = 44
 def index_map_text(
     jaxpr: Jaxpr, axes: Sequence[str], scalars: Sequence[str] = ()
 ) -> str:
-    """What an index map gives, from its jaxpr; `...` for what is no short formula.
+    """What an index map gives, from its jaxpr; `...` where there is no short formula.
 
     `axes` are the names of the grid's axes, `scalars` those of prefetched scalars.
     """

@@ -61,5 +61,5 @@ def operations_of_equation(eqn: JaxprEqn) -> int:
 
 
 def elements(atom: Any) -> int:
-    """How many elements a value has; 1 for what is no array."""
+    """How many elements a value has; 1 if it is not an array."""
     return math.prod(getattr(atom.aval, "shape", ()))

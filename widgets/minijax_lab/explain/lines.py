@@ -217,8 +217,8 @@ def new_pause() -> Any:
     """A class whose instances call its `__del__` when they are dropped.
 
     One stands in an operation's frame as its tracing function, and Python drops it when
-    the operation returns, since nothing else holds the frame. `__del__` is no function
-    of Python, which would cost as much as all the rest.
+    the operation returns, since nothing else holds the frame. Here `__del__` is written
+    in C: a Python function would cost as much as all the rest.
     """
     methods = {"__slots__": (), "__del__": nothing, "__call__": nothing}
     return type("Pause", (), methods)

@@ -93,7 +93,7 @@ def record_kernel(
 
     With arrays as arguments its programs are run; `ShapeDtypeStruct`s give the blocks
     alone. With `values` the blocks' values are kept. Raises what tracing raises,
-    TypeError for what is no function of minijax, ValueError where there is no such
+    TypeError for what is not a function of minijax, ValueError where there is no such
     kernel.
     """
     closed = traced(function, args, kwargs)

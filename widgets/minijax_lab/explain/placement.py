@@ -153,7 +153,7 @@ class PlacementRecording(Recording):
 def record_placement(tree: Any, name: str = "x") -> PlacementRecording:
     """Records where the arrays of a tree are.
 
-    Raises TypeError if a leaf is no array and has no sharding.
+    Raises TypeError if a leaf is not an array and has no sharding.
     """
     meshes: list[MeshFacts] = []
     known: dict[Any, int] = {}

@@ -632,7 +632,7 @@ def reason_inside(jaxpr: Jaxpr, position: int) -> str:
 
 
 def bytes_of(aval: Any) -> int:
-    """The bytes of an array of a type; 0 for what is no array."""
+    """The bytes of an array of a type; 0 if it is not an array's."""
     if not isinstance(aval, ShapedArray):
         return 0
     itemsize = getattr(aval.dtype, "itemsize", 0)

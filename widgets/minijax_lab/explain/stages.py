@@ -55,7 +55,7 @@ class StagesRecording(Recording):
     passes: PassesRecording | None = field(default_factory=lambda: None)
 
     def code_of(self, kernel: int) -> KernelCode | None:
-        """The code of a kernel by its number; None if it has none of its own."""
+        """The code of a kernel by its number; None if no code was made for it."""
         if self.code is None:
             return None
         program = self.compiled.program
