@@ -50,7 +50,8 @@ def jacfwd(
         out_axes = (None, -1, None) if has_aux else (None, -1)
         value, columns, *aux = vmap(push, out_axes=out_axes)(_standard_basis(primals))
         for leaf in tree_leaves(value):
-            _check_jacfwd_output(holomorphic, leaf)
+            if holomorphic:
+                check_grad_output("jacfwd", True, leaf)
         jacobian = tree_map(
             lambda y, jac: _unravel(primals, -1, y, jac), value, columns
         )
@@ -142,15 +143,6 @@ def _check_jacfwd_input(holomorphic: bool, x: Any) -> None:
             f"jacfwd requires {kind}-valued inputs (input dtype that is a sub-dtype of "
             f"np.{wanted.__name__}), but got {dtype.name}. Convert the argument, pass "
             "holomorphic=True for complex inputs, or use minijax.jvp directly."
-        )
-
-
-def _check_jacfwd_output(holomorphic: bool, x: Any) -> None:
-    dtype = get_aval(x).dtype
-    if holomorphic and not dtypes.issubdtype(dtype, np.complexfloating):
-        raise errors.type_error(
-            "jacfwd with holomorphic=True requires outputs with complex dtype, but got "
-            f"{dtype.name}."
         )
 
 

@@ -7,13 +7,11 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from minijax.compile.jit_api import jit
-from minijax.core import dtypes
 from minijax.core.array import Array
 from minijax.numpy.arraylike import check_arraylike
 from minijax.numpy.math import ufuncs
+from minijax.numpy.promotion import is_complex
 from minijax.numpy.shapes import creation
 
 
@@ -27,7 +25,7 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Array:
         raise ValueError("No input was provided to the clip function.")
     check_arraylike("clip", arr)
     for value in (arr, min, max):
-        if value is not None and _is_complex(value):
+        if value is not None and is_complex(value):
             raise ValueError(
                 "Clip received a complex value either through the input or the min/max "
                 "keywords. Complex values have no ordering and cannot be clipped. "
@@ -38,7 +36,3 @@ def clip(arr: Any = None, /, min: Any = None, max: Any = None) -> Array:
     if max is not None:
         arr = ufuncs.minimum(max, arr)
     return creation.asarray(arr)
-
-
-def _is_complex(value: Any) -> bool:
-    return dtypes.issubdtype(dtypes.dtype(value), np.complexfloating)

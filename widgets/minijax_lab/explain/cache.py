@@ -21,6 +21,7 @@ from minijax.core.signatures import Bound
 from minijax.core.trees import tree_unflatten
 from minijax.support import event_watching
 from minijax.support.element_types import promote_types
+from minijax_lab.explain.flight_keys import short
 from minijax_lab.explain.recording import (
     Recording,
     Sources,
@@ -584,12 +585,6 @@ def type_texts(before: Any, after: Any) -> tuple[str, str]:
 def place_text(place: tuple) -> str:
     """Where a program runs: a device, or wherever the default is."""
     return str(place[0]) if place else "default"
-
-
-def short(value: Any) -> str:
-    """A static value in at most forty letters."""
-    text = getattr(value, "__name__", None) or repr(value)
-    return text if len(text) <= 40 else text[:37] + "..."
 
 
 def weight(changes: list[Change]) -> int:
