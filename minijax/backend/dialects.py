@@ -24,5 +24,5 @@ def dialect(name: str) -> Any:
 
 
 def message_of(error: Exception) -> str:
-    """What MLIR says is wrong, without the Python frames that it says first."""
+    """MLIR's message of an error, without the Python frames before it."""
     return str(error).rsplit("): ", 1)[-1].strip()

@@ -62,7 +62,7 @@ def output_shardings(executable: Executable) -> list[Any] | None:
 
 
 def parameter_shardings(executable: Executable) -> list[Any] | None:
-    """The shardings of the arguments, as `HloSharding`s; None if none is told."""
+    """The shardings of the arguments, as `HloSharding`s; None if unknown."""
     found = executable.loaded.get_parameter_shardings()
     if found is None:
         return None

@@ -15,7 +15,7 @@ from minijax.core.runtime import get_backend as get_backend
 
 
 def backend_xla_version(platform: str | None = None) -> int | None:
-    """The version of XLA's runtime of a platform, if it tells."""
+    """The version of XLA's runtime of a platform; None if it reports none."""
     return getattr(get_backend(platform), "xla_version", None)
 
 

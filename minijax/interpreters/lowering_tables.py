@@ -47,7 +47,7 @@ def register_lowering(
     inline: bool = True,
     cacheable: bool = True,
 ) -> None:
-    """Say how a primitive becomes StableHLO.
+    """Register the lowering of a primitive to StableHLO.
 
     Args:
       prim: the primitive.

@@ -68,7 +68,7 @@ def refs_of(what: str, mapping: GridMapping) -> str:
 def explained(
     function: Callable[..., Any], args: Sequence[Any], kwargs: Any, called: str
 ) -> Iterator[None]:
-    """TypeErrors of a call that cannot be made say with what it was called."""
+    """Context that adds `called` to a TypeError if the arguments do not fit."""
     try:
         yield
     except TypeError as error:

@@ -1,4 +1,4 @@
-"""What users say about a kernel's grid and blocks: BlockSpec, GridSpec, CostEstimate.
+"""Specifications of a kernel's grid and blocks: BlockSpec, GridSpec, CostEstimate.
 
 A `BlockSpec` cuts an array into blocks: `block_shape` says how large they are, and
 `index_map` which one a program works on, from the program's place in the grid:

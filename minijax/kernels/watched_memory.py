@@ -205,7 +205,7 @@ class Watch:
         """Called before each program, with what its refs show; for recorders."""
 
     def report(self, finding: Finding) -> None:
-        """Tell the user what was found."""
+        """Prints a finding, unless it is about padding."""
         if finding.kind != "padding":
             print(finding)
 

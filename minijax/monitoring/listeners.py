@@ -33,7 +33,7 @@ _lock = threading.RLock()
 
 
 class _Traces(threading.local):
-    """When each trace that goes on in this thread began."""
+    """The start times of the traces that run in this thread."""
 
     def __init__(self) -> None:
         self.begun: list[float] = []

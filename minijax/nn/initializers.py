@@ -55,7 +55,7 @@ class Initializer(Protocol):
 
 def _initializer(draw: Callable[..., Array], default: DTypeLike | None) -> Initializer:
     """An initializer that gives `draw(key, shape, dtype, out_sharding)`; its dtype is
-    `default` if it is not told one."""
+    `default` if none is given."""
 
     def init(
         key: Array,

@@ -1,4 +1,4 @@
-"""What counts as an array: the first question every function of `jax.numpy` asks.
+"""What counts as an array: checks of the arguments of `jax.numpy`'s functions.
 
 Arrays, tracers, NumPy arrays, NumPy and Python scalars, and objects that define
 `__jax_array__`. Lists and tuples do not count, on purpose.

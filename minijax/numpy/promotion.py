@@ -250,7 +250,7 @@ def _promote(
 def _operands_without_promotion(
     name: str, args: tuple[Any, ...], kinds: Any
 ) -> list[Any] | None:
-    """The arguments, if they need none: arrays of one type, or one beside a number."""
+    """Arguments that need no promotion (arrays of one type, or one and a number)."""
     if len(args) == 2:
         left, right = args
         aval = getattr(left, "aval", None)

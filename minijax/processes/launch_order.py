@@ -72,14 +72,14 @@ class Group:
             self._changed.notify_all()
 
     def lead(self, own: Told, launch: Launch, arguments: list[Any]) -> list[Any]:
-        """Launches, and tells the others first."""
+        """Announces the launch to the other processes, then launches."""
         with self._changed:
             state.member.tell_launch(self.name, self.place, own)
             self.place += 1
             return launch(arguments)
 
     def follow(self, own: Told, launch: Launch, arguments: list[Any]) -> list[Any]:
-        """Launches as soon as the first process's order says so.
+        """Launches when this launch is next in the first process's order.
 
         Raises RuntimeError if it says that another program is next, and no other thread
         launches that, or if the first process does not come.

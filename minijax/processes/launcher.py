@@ -168,7 +168,7 @@ class _Running:
         return [n for n, process in enumerate(self.processes) if process.poll() is None]
 
     def _end_others(self, culprit: int) -> None:
-        """Gives the others the time to say what they know, and ends the rest."""
+        """Waits for the other processes to report and end, then ends the rest."""
         self._wait_until_gone(_GRACE, culprit)
         left = self._alive()
         if left:

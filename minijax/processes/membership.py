@@ -248,7 +248,7 @@ class Membership:
     # Going.
 
     def fail(self, error: BaseException) -> None:
-        """Tells the others that an error ends this process."""
+        """Reports the error that ends this process to the others."""
         self._ending = True
         self._leaving = True
         text = str(error).partition("\n")[0].rstrip(".")
@@ -264,7 +264,7 @@ class Membership:
         return sorted(set(range(self.num_processes)) - set(self._done))
 
     def leave(self) -> None:
-        """Says goodbye."""
+        """Reports that this process ends as planned."""
         self._leaving = True
         self._lines.send(bye=True)
 

@@ -105,7 +105,7 @@ class Flag:
 
     @property
     def value(self) -> Any:
-        """What the flag says in this thread, now."""
+        """The flag's present value in this thread."""
         return getattr(state, self.name)
 
     def _from_environment(self) -> Any:
@@ -228,7 +228,7 @@ class Config:
         install(flag.name, value)
 
     def read(self, name: str) -> Any:
-        """What the flag says in this thread."""
+        """The flag's value in this thread."""
         return getattr(state, _lookup(name).name)
 
     def on_update(self, name: str, listener: Callable[[Any], None]) -> None:

@@ -1,4 +1,4 @@
-"""More about element types: what users ask, keys' dtypes, conversions between kinds.
+"""More about element types: users' queries, keys' dtypes, conversions between kinds.
 
 The types there are, and how they promote, is in `dtypes`, which the core uses.
 

@@ -38,7 +38,7 @@ def debug_info(
     static_argnames: Sequence[str] = (),
     sourceinfo: str | None = None,
 ) -> DebugInfo:
-    """What messages say about `fun`, traced with these arguments.
+    """The names of `fun` and of these arguments, for messages.
 
     Args:
       traced_for: the transformation, such as "jit".

@@ -1,4 +1,4 @@
-"""Running a program equation by equation, each as a transformation wants it."""
+"""Runs a program equation by equation, each by a rule of a transformation."""
 
 from __future__ import annotations
 

@@ -170,7 +170,7 @@ def _while_rule(primitive, error, enabled, *args, **params) -> Checked:
 def _step_and_condition(
     cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, cond_nconsts: int
 ) -> ClosedJaxpr:
-    """The body, followed by the condition on its results, whose answer is dropped."""
+    """The body, followed by the condition on its results, whose result is dropped."""
     condition, step = jaxpr_as_fun(cond_jaxpr), jaxpr_as_fun(body_jaxpr)
 
     def fun(*values: Any) -> list[Any]:

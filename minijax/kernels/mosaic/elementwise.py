@@ -34,7 +34,7 @@ def _round(ctx: RuleContext, x: Any, *, rounding_method: Any) -> Any:
 
 @rule("eq", "ne", "lt", "le", "gt", "ge")
 def _compare(ctx: RuleContext, x: Any, y: Any) -> Any:
-    """Mosaic compares numbers; what is asked of bools is logic."""
+    """Mosaic compares numbers only: comparisons of bools become logic."""
     x, y = ctx.operands(x, y)
     name = ctx.eqn.primitive.name
     if ctx.avals_in[0].dtype != np.dtype(bool):

@@ -37,7 +37,7 @@ PRODUCT_OPTIONS = ("precision", "preferred_element_type", "out_sharding")
 def product_dtype(
     name: str, preferred_element_type: Any, *operands: Any
 ) -> tuple[Any, bool]:
-    """The dtype of a product and whether it is weak: promoted, unless one is asked."""
+    """The dtype of a product and whether it is weak: promoted, unless one is given."""
     if preferred_element_type is None:
         return element_types.result_type(*operands, return_weak_type_flag=True)
     checked = dtypes.check_and_canonicalize_user_dtype(preferred_element_type, name)

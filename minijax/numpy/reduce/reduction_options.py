@@ -21,7 +21,7 @@ Axis = int | str | Sequence[int | str] | None
 
 
 class Options(NamedTuple):
-    """Everything that a reduction may be asked for beside its array."""
+    """The arguments of a reduction other than its array."""
 
     axis: Axis = None
     dtype: DTypeLike | None = None
@@ -39,7 +39,7 @@ class Options(NamedTuple):
     out_sharding: Any = None
 
     def only(self, names: str) -> dict[str, Any]:
-        """Some of the options, to be handed to another function."""
+        """Some of the options, as arguments of another function."""
         chosen = names.replace("*", "").split()
         return {name: getattr(self, name) for name in chosen}
 

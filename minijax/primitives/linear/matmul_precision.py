@@ -82,7 +82,7 @@ class DotAlgorithm(NamedTuple):
     allow_imprecise_accumulation: bool = False
 
     def prepare(self, ctx: Any, lhs: Any, rhs: Any) -> tuple:
-        """What `dot.prepared_operands` answers for this algorithm."""
+        """The result of `dot.prepared_operands` for this algorithm."""
         return _prepare(self, ctx, lhs, rhs, self[:3])
 
     def to_attribute(self, lhs_dtype: Any, rhs_dtype: Any) -> Any:
@@ -195,7 +195,7 @@ class DotAlgorithmPreset(enum.Enum):
         return None if accumulation is None else (accumulation,)
 
     def prepare(self, ctx: Any, lhs: Any, rhs: Any) -> tuple:
-        """What `dot.prepared_operands` answers for this algorithm."""
+        """The result of `dot.prepared_operands` for this algorithm."""
         lhs_aval, rhs_aval, *_ = ctx.avals_in
         lhs_dtype = _nearest(lhs_aval.dtype, self.supported_lhs_types)
         rhs_dtype = _nearest(rhs_aval.dtype, self.supported_rhs_types)

@@ -181,7 +181,7 @@ def check_key_words(impl: PRNGImpl, words: Any) -> None:
 
 
 def random_wrap(words: Any, *, impl: PRNGImpl) -> Any:
-    """Says of uint32 words that they are keys.
+    """Gives uint32 words the type of keys.
 
     Args:
         words: shape (*batch, *impl.key_shape).

@@ -54,7 +54,7 @@ def extreme(dtype: Any, which: str, infinity: float) -> np.ndarray:
 
 
 def highest(dtype: Any) -> np.ndarray:
-    """The value that no value of a dtype lies above: where a minimum starts."""
+    """The largest value of a dtype: where a minimum starts."""
     return extreme(dtype, "max", np.inf)
 
 

@@ -52,7 +52,7 @@ sort_p = families.several_results("sort", _sort_types, _sort_meaning)
 
 @sort_p.def_jvp_rule
 def _sort_jvp(primals, tangents, *, dimension: int, is_stable: bool, num_keys: int):
-    """Tangents go where their values go: indices that are sorted along say where."""
+    """Tangents move with their values: sorted indices give the new places."""
     shape = get_aval(primals[0]).shape
     index_dtype = np.dtype(np.uint64 if max(shape) >= 2**32 else np.uint32)
     indices = broadcasting.broadcasted_iota(index_dtype, shape, dimension)

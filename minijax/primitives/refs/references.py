@@ -109,7 +109,7 @@ def _batched_block(
 
 
 def _even_unmapped(rule: Any) -> Any:
-    """Decorator of a batch rule that is asked even if no operand is mapped."""
+    """Decorator of a batch rule that is called even if no operand is mapped."""
     rule.even_unmapped = True
     return rule
 

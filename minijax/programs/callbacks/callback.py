@@ -178,7 +178,7 @@ class HostFunction:
             raise
 
     def checked(self, results: Sequence[Any]) -> list[np.ndarray]:
-        """The results as dense arrays; RuntimeError unless they are what was said."""
+        """The results as dense arrays; RuntimeError if they do not fit."""
         arrays = [as_result(value) for value in results]
         if len(arrays) != len(self.out_avals):
             raise RuntimeError(
@@ -564,7 +564,7 @@ def check_vmap_method(vmap_method: str | None) -> None:
 
 
 def result_types(result_shape_dtypes: Any) -> tuple[tuple, Any]:
-    """(the types that a callback is said to return, their tree)."""
+    """(the declared types of a callback's results, their tree)."""
     avals, tree = tree_flatten(tree_map(_result_type, result_shape_dtypes))
     return tuple(avals), tree
 

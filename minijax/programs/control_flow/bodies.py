@@ -161,7 +161,7 @@ _trace_once = weakref_lru_cache(_trace)
 
 
 def _debug_info(fun: Callable, in_tree: Any, traced_for: str) -> DebugInfo:
-    """What messages say of the body; it does not keep the function alive."""
+    """The body's names for messages; it does not keep the function alive."""
     held = held_weakly(fun)
 
     def names() -> tuple[str, ...]:

@@ -165,7 +165,7 @@ def any_of(flags_of_branches: Iterable[Sequence[bool]]) -> tuple[bool, ...]:
 def agree(
     branches: Sequence[Any], step: Callable
 ) -> tuple[tuple[bool, ...], tuple[Any, ...]]:
-    """The flags that any branch sets, and the answers of all branches for these.
+    """The flags that any branch sets, and the results of all branches for these.
 
     `step(branch, wanted) -> (flags, answer)`; nothing is wanted at first.
     """

@@ -1,4 +1,4 @@
-"""while_loop: a program repeats as long as another one says so.
+"""while_loop: a body repeats as long as a condition holds.
 
     { lambda ; a:f32[] b:f32[]. let
         c:f32[] = while[
@@ -589,7 +589,7 @@ def _while_discharge(discharged, *args, **params) -> tuple[list, list]:
     counts = len(contents.body_consts), len(contents.cond_consts)
 
     def test(consts: Sequence, held: Sequence, carry: Sequence) -> list[Any]:
-        """The condition's answer, and then the contents of its refs."""
+        """The condition's result, then the contents of its refs."""
         return pure_condition(*merge(is_ref.cond_consts, consts, held), *carry)
 
     def body(*inputs: Any) -> list[Any]:

@@ -142,7 +142,7 @@ class custom_vjp(CustomFunction):
 
 
 def _check_distinct_refs(leaves: Sequence[Any], name: str) -> None:
-    """ValueError when one ref is given twice; JAX asks outside of jit only."""
+    """ValueError when one ref is given twice; JAX checks it outside of jit only."""
     refs = [x for x in leaves if type(x) is Ref]
     if len({id(ref) for ref in refs}) < len(refs):
         raise errors.value_error(

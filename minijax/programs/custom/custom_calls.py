@@ -49,7 +49,7 @@ Dims = Sequence[int | None]
 
 
 class RunJaxpr:
-    """A program as a flat function that remembers being one."""
+    """A program as a flat function that keeps the program as `closed`."""
 
     def __init__(self, closed: ClosedJaxpr):
         self.closed = closed
