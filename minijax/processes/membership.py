@@ -140,8 +140,8 @@ class Membership:
                 )
             if "lost" in message:
                 raise RuntimeError(
-                    f"process {message['lost']} is gone ({message['why']}), before all "
-                    "had come."
+                    f"process {message['lost']} ended ({message['why']}) before all "
+                    "processes had connected."
                 )
             if "all" in message:
                 return

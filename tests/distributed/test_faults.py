@@ -167,7 +167,7 @@ def test_one_is_asleep_before_a_warm_program(victim):
     said = rf"launch 3 .* has not been made by process {victim} within 5 s"
     if victim == 1:
         said = (
-            r"process 1 of 2 is gone .*not come to launch 3 .*double_sum\), within 5 s"
+            r"process 1 of 2 is gone .*not reached launch 3 .*double_sum\), within 5 s"
         )
     check(ended, 1, (1 - victim, said), within=30)
 
