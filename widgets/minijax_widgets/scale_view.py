@@ -58,9 +58,10 @@ class ScaleView(View):
             where = f"{mark} {plan.name} on {plan.mesh.text}"
             fits = "" if record.fits(plan) else f"  does not fit {plan.refused}"
             rows.append(where + fits)
-            indents = {"initial_indent": "    ", "subsequent_indent": " " * 8}
             for line in self.lines(plan):
-                rows += wrap(line, WIDTH, **indents)
+                rows += wrap(
+                    line, WIDTH, initial_indent="    ", subsequent_indent=" " * 8
+                )
         first = f"scale of {record.call}"
         return twin(first, DIFFERS, record.headline, *shortened(rows, full))
 
