@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 import minijax_widgets as see
+from minijax_lab import grading
 from minijax_lab.explain.cards import families
 
 HERE = Path(__file__).resolve().parent
@@ -38,8 +39,10 @@ from log2 import log2  # noqa: E402
 PARTS = {0: "Watch", 6: "Transform", 13: "Compile", 16: "Scale", 21: "Extend"}
 TEACH = ["teaching"]
 LOOK_UP = ["cheat_sheet", "machines", "scale", "processes", "kernels"]
-LOOK_UP += ["primitives", "names"]
+LOOK_UP += ["primitives", "names", "where_in_jax"]
 TAKE_PART = ["life_of_a_call", "core", "figures", "contributing"]
+QUESTION = re.compile(r'predict\("([^"]+)", \.\.\.\)')
+WAITING = re.compile(r"^.*put your answer in place of .*\n?", re.M)
 EXERCISE = re.compile(r"^\*\*(\d\d)\.(\d) (\w+)\*\* \(([^)]*)\)\.\s+", re.M)
 
 
@@ -69,6 +72,7 @@ def write(folder: Path, chapters: str = "", cards: set[str] | None = None) -> No
         "kernels": read("book/kernels.md"),
         "primitives": primitives_page(),
         "names": read("book/api_table.md"),
+        "where_in_jax": read("book/where_in_jax.md"),
         "teaching": teaching_page(),
         "life_of_a_call": read("book/life_of_a_call.md"),
         "core": read("book/core.md"),
@@ -188,16 +192,36 @@ def contents(notebooks: list[Path]) -> str:
 
 
 def chapter(path: Path) -> str:
-    """A notebook as the book shows it: exercises in boxes, hidden cells folded."""
+    """A notebook as the book shows it: exercises in boxes, hidden cells folded, and
+    the answers to its questions behind a click."""
     notebook = json.loads(path.read_text(encoding="utf-8"))
+    shown: list[Any] = []
     for cell in notebook["cells"]:
+        shown.append(cell)
         text = "".join(cell["source"])
         if cell["cell_type"] == "markdown":
             cell["source"] = with_exercises(text)
         elif cell["metadata"].get("jupyter", {}).get("source_hidden"):
             tags: list[Any] = cell["metadata"].setdefault("tags", [])
             tags.append("hide-input")
-    return json.dumps(notebook)
+        elif names := QUESTION.findall(text):
+            for output in cell["outputs"]:
+                output["text"] = WAITING.sub("", "".join(output.get("text", "")))
+            cell["outputs"] = [one for one in cell["outputs"] if one["text"]]
+            source = "\n".join(map(answer_box, names))
+            shown.append({"cell_type": "markdown", "metadata": {}, "source": source})
+            shown[-1]["id"] = f"answers-{len(shown)}"
+    return json.dumps(notebook | {"cells": shown})
+
+
+def answer_box(name: str) -> str:
+    """The answer to a question and why, folded until it is clicked."""
+    question = grading.chapter(name).PREDICTIONS[name]
+    unit = f" {question.unit}" if question.unit else ""
+    return (
+        f"````{{dropdown}} {name}: answer first, then click\n"
+        f"`{question.answer}`{unit}. {question.why}\n````\n"
+    )
 
 
 def with_exercises(text: str) -> str:

@@ -11,6 +11,8 @@ from importlib.metadata import files
 from pathlib import Path
 from typing import Any
 
+FOLD = '<summary><span class="toctree-toggle"'
+NAMED = '<summary aria-label="pages below this one"'
 MATHJAX = "tex-svg.js"  # with its fonts inside, as pictures
 
 
@@ -44,9 +46,19 @@ def copy_mathjax(app: Any, error: Exception | None) -> None:
             shutil.copyfile(str(found.locate()), target)
 
 
+def name_folds(app: Any, error: Exception | None) -> None:
+    """Names the buttons of the sidebar that fold a list, for who cannot see them."""
+    for page in Path(app.outdir).glob("**/*.html") if error is None else ():
+        text = page.read_text(encoding="utf-8")
+        named = text.replace(FOLD, FOLD.replace("<summary", NAMED))
+        if named != text:
+            page.write_text(named, encoding="utf-8")
+
+
 def setup(app: Any) -> dict[str, bool]:
     """Called by Sphinx."""
     # After the extensions that add what is dropped here.
     app.connect("html-page-context", without_thebe, priority=900)
     app.connect("build-finished", copy_mathjax)
+    app.connect("build-finished", name_folds)
     return {"parallel_read_safe": True, "parallel_write_safe": True}

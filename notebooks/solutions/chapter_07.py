@@ -63,6 +63,31 @@ def rows_by_forward_mode(f, x):
     return vmap(lambda t: jvp(f, (x,), (t,))[1], out_axes=-1)(jnp.eye(len(x)))
 
 
+def scaled_back(c):
+    """The transpose of a factor is the factor."""
+    return 3.0 * c
+
+
+def summed_back(c):
+    """Each of the four entries was added once."""
+    return jnp.full(4, c)
+
+
+def product_back(W, c):
+    """The transpose of a matrix."""
+    return W.T @ c
+
+
+def inverse(c):
+    """Wrong: it undoes the product, where the transpose multiplies again."""
+    return c / 3.0
+
+
+def mean(c):
+    """Wrong: it shares c out among the four."""
+    return jnp.full(4, c / 4.0)
+
+
 # From the first idea to what to read; `hint("NN.N")` gives one after the other.
 HINTS = {
     "07.1": (
@@ -85,6 +110,11 @@ HINTS = {
         "vmap the way back over jnp.eye(len(value)).",
         "`slopes_one_by_one` in chapter 06, with the roles exchanged.",
     ),
+    "07.5": (
+        "write each as a matrix: the way back multiplies with its transpose.",
+        "a sum adds four entries; its transpose hands c to each of the four.",
+        "`see.grad(lambda x: jnp.sum(W @ x), x)`, and the rules below.",
+    ),
 }
 
 # Each answer is the tuple of arguments for `check`, made when it is needed.
@@ -93,12 +123,17 @@ SOLUTIONS = {
     "07.2": lambda: (back,),
     "07.3": lambda: (safe_roots,),
     "07.4": lambda: (rows,),
+    "07.5": lambda: (scaled_back, summed_back, product_back),
 }
 WRONG = {
     "07.1": [lambda: ([1, 1, 1, 3],), lambda: ([0, 1, 1, 2],)],
     "07.2": [lambda: (back_that_overwrites,), lambda: (back_of_all,)],
     "07.3": [lambda: (roots_with_where,), lambda: (roots_of_absolute_values,)],
     "07.4": [lambda: (rows_as_columns,), lambda: (rows_by_forward_mode,)],
+    "07.5": [
+        lambda: (inverse, summed_back, product_back),
+        lambda: (scaled_back, mean, product_back),
+    ],
 }
 # What `check` says of each wrong answer.
 COMPLAINTS = {
@@ -106,4 +141,5 @@ COMPLAINTS = {
     "07.2": ["A value used twice", "there is no cotangent of 'z'"],
     "07.3": ["The gradient should be", "should be 2.5 and is 3.5"],
     "07.4": ["The Jacobian of W @ x should be", "an array has 1,000,000 numbers"],
+    "07.5": ["a, for c = [", "b, for c = ["],
 }

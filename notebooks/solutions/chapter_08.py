@@ -60,6 +60,20 @@ def columns_with_transposes(w, b, x):
     return vmap(lambda x: jnp.tanh(w @ x + b), in_axes=1, out_axes=1)(x)
 
 
+AXES = [
+    ((0, None), 0),
+    (1, 0),
+    ((0, None), 0),
+    ((0, None), 1),
+    ((0, 1), 0),
+    ((0, None), 0),
+    ((0, None), 1),
+    ((1, None), 2),
+    (({"w": 0, "b": None}, None), 0),
+    (0, (0, 1)),
+]
+
+
 # From the first idea to what to read; `hint("NN.N")` gives one after the other.
 HINTS = {
     "08.1": (
@@ -83,6 +97,12 @@ HINTS = {
         "map over W and b with in_axes 0, and leave X alone.",
         "the view of `predict_quietly`: which rule inserted the transpose, and why?",
     ),
+    "08.5": (
+        "which axis of each argument has as many entries as there are examples?",
+        "in_axes takes away an axis, out_axes puts it into the result; the other axes "
+        "keep their order.",
+        "`vmap(scaled, in_axes=(0, None), out_axes=1)` in this chapter.",
+    ),
 }
 
 # Each answer is the tuple of arguments for `check`, made when it is needed.
@@ -91,12 +111,14 @@ SOLUTIONS = {
     "08.2": lambda: (similarities,),
     "08.3": lambda: (matmul_rule,),
     "08.4": lambda: (columns,),
+    "08.5": lambda: (AXES,),
 }
 WRONG = {
     "08.1": [lambda: ([0, 0, 0, 0, 0],), lambda: ([1, 0],)],
     "08.2": [lambda: (similarities_of_partners,), lambda: (similarities_by_a_loop,)],
     "08.3": [lambda: (matmul_rule_at_the_front,), lambda: (matmul_rule_by_vmap,)],
     "08.4": [lambda: (columns_by_hand,), lambda: (columns_with_transposes,)],
+    "08.5": [lambda: ([(0, 0)] * 10,), lambda: ([*AXES[:3], AXES[2], *AXES[4:]],)],
 }
 # What `check` says of each wrong answer.
 COMPLAINTS = {
@@ -104,4 +126,5 @@ COMPLAINTS = {
     "08.2": ["its shape is (5,)", "equations"],
     "08.3": ["It raised TypeError", "exactly one dot_general"],
     "08.4": ["Its shape is (16, 4)", "shows a transpose"],
+    "08.5": ["Puzzle 1: ", "Puzzle 4: Its shape is (3, 4), not (4, 3)"],
 }

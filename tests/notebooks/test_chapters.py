@@ -45,6 +45,12 @@ def test_predictions_are_not_given_away(path):
                     assert len(node.args) < 2 or ast.unparse(node.args[1]) == "..."
 
 
+@pytest.mark.parametrize("path, after", zip(CHAPTERS, CHAPTERS[1:]))
+def test_leads_to_the_next(path, after):
+    texts = [source(cell) for cell in cells(path, "markdown")]
+    assert re.search(rf"\nNext: .*\]\({after.name}\)", texts[-1]), texts[-1][-200:]
+
+
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_follows_the_template(path):
     text = "\n".join(source(cell) for cell in cells(path, "markdown"))

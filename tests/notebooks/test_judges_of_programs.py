@@ -147,6 +147,45 @@ wrong("06.3", "the tangent is", atan_by("atan_e", lambda t, y, x: t / (1.0 + y *
 wrong("06.3", "For [", atan_by("atan_f", lambda t, y, x: t, np.tan))
 
 
+# 07.5: three transposes; 08.5: ten pairs of axes.
+right("07.5", lambda c: c + c + c, lambda c: c * np.ones(4), lambda W, c: c @ W)
+right(
+    "07.5",
+    lambda c: np.multiply(3, c),
+    lambda c: [c, c, c, c],
+    lambda W, c: sum(c[i] * W[i] for i in range(3)),
+)
+wrong("07.5", "b, for c", lambda c: 3 * c, lambda c: c, lambda W, c: c @ W)
+wrong("07.5", "It raised", lambda c: 3 * c, lambda c: np.full(4, c), lambda W, c: W @ c)
+wrong("07.5", "a, for c", lambda c: 3 + c, lambda c: np.full(4, c), lambda W, c: c @ W)
+wrong(
+    "07.5",
+    "c, for c",
+    lambda c: 3 * c,
+    lambda c: np.full(4, c),
+    lambda W, c: np.linalg.pinv(W) @ c,
+)
+axes = answers("08").AXES
+
+
+def axes_with(number, pair):
+    return [*axes[: number - 1], pair, *axes[number:]]
+
+
+right("08.5", [[ins, out] for ins, out in axes])
+right("08.5", tuple(axes_with(6, ((None, 1), 1))))
+right("08.5", axes_with(4, ((None, 0), 0)))
+right("08.5", axes_with(2, ((-1,), 0)))
+wrong("08.5", "Puzzle 2: Its shape is (3,)", axes_with(2, (0, 0)))
+wrong("08.5", "Puzzle 5: ", axes_with(5, ((0, 0), 0)))
+wrong("08.5", "Puzzle 8: Its shape", axes_with(8, ((1, None), 0)))
+wrong("08.5", "Puzzle 9: ", axes_with(9, ((0, None), 0)))
+wrong("08.5", "Puzzle 10: Its shape", axes_with(10, (0, 0)))
+wrong("08.5", "Give a list of 10 pairs", axes[:9])
+wrong("08.5", "give a pair", axes_with(3, 0))
+wrong("08.5", "Give a list of 10 pairs", None)
+
+
 # 09.2: Kepler's equation.
 def steps_from(m, x, count=10):
     for _ in range(count):

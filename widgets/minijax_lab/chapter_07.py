@@ -173,9 +173,28 @@ def grade_rows(rows: Callable[..., Any]) -> str | None:
     return None
 
 
+def grade_by_hand(scaled: Any, total: Any, product: Any) -> str | None:
+    """What x gets on the way back of 3 x, sum(x) and W @ x, for x of four entries."""
+    generator = np.random.default_rng(7)
+    W = generator.integers(-3, 4, size=(3, 4)).astype(np.float32)
+    cases: list[tuple[str, Callable[..., Any], np.ndarray]] = [
+        ("a", scaled, 3.0 * np.eye(4, dtype=np.float32)),
+        ("b", total, np.ones((1, 4), np.float32)),
+        ("c", lambda c: product(W, c), W),
+    ]
+    for name, back, matrix in cases:
+        for _ in range(2):
+            c = generator.integers(1, 9, size=len(matrix)).astype(np.float32)
+            told = difference(back(c[0] if name == "b" else c), c @ matrix)
+            if told:
+                return f"{name}, for c = {c.tolist()}: {told}"
+    return None
+
+
 EXERCISES = {
     "07.1": Exercise(grade_kept),
     "07.2": Exercise(grade_back),
     "07.3": Exercise(grade_safe_roots),
     "07.4": Exercise(grade_rows),
+    "07.5": Exercise(grade_by_hand),
 }

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax_lab.answers import difference, list_complaint
+from minijax_lab.answers import difference, list_complaint, listed
 from minijax_lab.evidence import count
 from minijax_lab.grading import Exercise, Prediction
 
@@ -139,9 +139,59 @@ def grade_columns(columns: Callable[..., Any]) -> str | None:
     return None
 
 
+def axis_puzzles() -> list[tuple[Callable[..., Any], tuple[Any, ...], Any]]:
+    """Ten functions of one example, what they are called with, and what shall come."""
+    import minijax.numpy as jnp
+
+    def numbers(*shape: int) -> np.ndarray:
+        return np.random.default_rng(sum(shape)).normal(size=shape).astype(np.float32)
+
+    A, B, C, T = numbers(3, 4), numbers(4, 5), numbers(4, 3), numbers(3, 2, 4)
+    u, v = numbers(3), numbers(4)
+    tree = {"w": u, "b": np.float32(1.0)}
+    return [
+        (jnp.dot, (A, v), A @ v),
+        (jnp.sum, (A,), A.sum(0)),
+        (jnp.multiply, (u, v), np.outer(u, v)),
+        (jnp.multiply, (u, v), np.outer(v, u)),
+        (jnp.dot, (A, C), np.einsum("ij,ji->i", A, C)),
+        (jnp.dot, (A, B), A @ B),
+        (jnp.dot, (A, B), (A @ B).T),
+        (jnp.dot, (T, B), np.einsum("inj,jk->ikn", T, B)),
+        (lambda p, x: p["w"] * x + p["b"], (tree, v), np.outer(u, v) + 1.0),
+        (lambda x: (jnp.sum(x), x), (A,), (A.sum(1), A.T)),
+    ]
+
+
+def grade_pairs(answers: Any) -> str | None:
+    """Ten pairs (in_axes, out_axes) under which vmap gives what shall come."""
+    import minijax
+
+    puzzles = axis_puzzles()
+    given = listed(answers)
+    if given is None or len(given) != len(puzzles):
+        return f"Give a list of {len(puzzles)} pairs (in_axes, out_axes)."
+    for number, (pair, (function, args, right)) in enumerate(zip(given, puzzles), 1):
+        if not isinstance(pair, (list, tuple)) or len(pair) != 2:
+            return f"Puzzle {number}: give a pair (in_axes, out_axes), not {pair!r}."
+        in_axes, out_axes = pair
+        axes = tuple(in_axes) if isinstance(in_axes, list) else in_axes
+        try:
+            found = minijax.vmap(function, axes, out_axes)(*args)
+        except Exception as error:
+            return f"Puzzle {number}: {str(error).splitlines()[0]}"
+        pairs = zip(found, right) if isinstance(right, tuple) else [(found, right)]
+        for got, expected in pairs:
+            told = difference(got, expected)
+            if told:
+                return f"Puzzle {number}: {told}"
+    return None
+
+
 EXERCISES = {
     "08.1": Exercise(grade_axes),
     "08.2": Exercise(grade_similarities),
     "08.3": Exercise(grade_matmul_rule),
     "08.4": Exercise(grade_columns),
+    "08.5": Exercise(grade_pairs),
 }

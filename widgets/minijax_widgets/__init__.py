@@ -25,6 +25,7 @@ from minijax_widgets.notebook import register_formatters
 from minijax_widgets.passes_view import PassesView, passes
 from minijax_widgets.placement_view import PlacementView, placement
 from minijax_widgets.scale_view import ScaleView, scale
+from minijax_widgets.sketch_view import SketchView, compare, nested, tangent
 from minijax_widgets.source_view import SourceView, source
 from minijax_widgets.stages_difference_view import StagesDifferenceView
 from minijax_widgets.stages_view import StagesView, stages
@@ -51,6 +52,7 @@ __all__ = [
     "PassesView",
     "PlacementView",
     "ScaleView",
+    "SketchView",
     "SourceView",
     "StagesDifferenceView",
     "StagesView",
@@ -62,6 +64,7 @@ __all__ = [
     "cache",
     "card",
     "collectives",
+    "compare",
     "fusion",
     "grad",
     "jaxpr",
@@ -69,6 +72,7 @@ __all__ = [
     "keys",
     "live",
     "memory",
+    "nested",
     "open",
     "passes",
     "placement",
@@ -77,6 +81,7 @@ __all__ = [
     "scale",
     "source",
     "stages",
+    "tangent",
     "trace",
     "tree",
     "vmap",

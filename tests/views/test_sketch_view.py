@@ -1,0 +1,56 @@
+"""Small drawings: a tangent, functions as boxes inside each other, got and expected."""
+
+import numpy as np
+import pytest
+
+import minijax.numpy as jnp
+import minijax_widgets as see
+from minijax import grad, jvp, lax
+from minijax_lab.explain.recording import Recording
+
+
+def wave(x):
+    return jnp.sin(x) * x
+
+
+def test_a_tangent_has_the_value_and_slope_of_one_jvp():
+    view = see.tangent(wave, 2.0)
+    assert view.text() == "at x = 2: value 1.8186, slope 0.0770"
+    dot = next(mark for mark in view.recording.marks if mark[0] == "dot")
+    ends = view.recording.marks[2][2]
+    rise = (ends[1][1] - ends[0][1]) / (ends[1][0] - ends[0][0])
+    # The line goes through the dot, and rises as the slope says in the curve's scale.
+    assert abs(ends[0][1] + rise * (dot[2] - ends[0][0]) - dot[3]) < 0.2
+    assert 'd="M' in view.to_svg() and "<path" in view.to_svg(dark=True)
+    with pytest.raises(ValueError, match="x = 9 is not between"):
+        see.tangent(wave, 9)
+
+
+def test_boxes_count_equations_and_loops():
+    def network(x):
+        last, _ = lax.scan(lambda x, _: (jnp.tanh(x), None), x, None, length=4)
+        return jnp.sum(last)
+
+    def order(x, v):
+        return jvp(grad(network), (x,), (v,))[1]
+
+    layers = {"jvp": order, "grad": grad(network), "network": network}
+    view = see.nested(layers, np.ones(3, np.float32), np.ones(3, np.float32))
+    lines = view.text().splitlines()
+    assert lines[0].startswith("jvp: ") and lines[0].endswith("2 loops")
+    assert lines[2].startswith("    network: 2 equations, 1 loop")
+    boxes = [mark for mark in view.recording.marks if mark[0] == "box"]
+    for (_, _, x, y, w, h, _), (_, _, x2, y2, w2, h2, _) in zip(boxes, boxes[1:]):
+        assert x < x2 and y < y2 and x2 + w2 < x + w and y2 + h2 < y + h
+
+
+def test_what_differs_is_drawn_in_the_second_colour():
+    view = see.compare([[1.0, 2.0], [3.0, jnp.nan]], [[1.0, 5.0], [3.0, 4.0]])
+    assert view.text().startswith("2 of 4 entries differ. At index (1, 1): expected 4")
+    roles = [mark[1] for mark in view.recording.marks if mark[0] == "box"]
+    assert roles == ["value", "miss", "value", "miss", *["value"] * 4]
+    assert see.compare(np.eye(2), np.eye(2)).text() == "All 4 entries are the same."
+    with pytest.raises(ValueError, match=r"got has shape \(2,\), expected \(3,\)"):
+        see.compare(np.ones(2), np.ones(3))
+    again = Recording.from_dict(view.recording.to_dict())
+    assert again == view.recording

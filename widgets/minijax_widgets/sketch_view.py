@@ -1,0 +1,170 @@
+"""`see.tangent`, `see.nested`, `see.compare`: small drawings of what a chapter says."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+import minijax
+from minijax_lab.answers import difference
+from minijax_lab.evidence import count
+from minijax_lab.explain.sketch import Sketch
+from minijax_widgets.frame import Frame, FrameStep, Pane
+from minijax_widgets.glyph import line, path, text_width
+from minijax_widgets.scene import Scene
+from minijax_widgets.view import View, views
+
+WIDTH, HEIGHT, EDGE = 360.0, 220.0, 12.0
+CELL = 30.0
+MOST_CELLS = 12
+
+
+def tangent(
+    function: Callable[..., Any], x: float, low: float = -6.0, high: float = 6.0
+) -> SketchView:
+    """Draws a function of one number from `low` to `high`, and its tangent at `x`.
+
+    Value and slope are those of one `jvp`. Raises ValueError for x outside.
+    """
+    if not low <= x <= high:
+        raise ValueError(f"x = {x} is not between low = {low} and high = {high}.")
+    one = np.float32(1.0)
+    value, slope = map(float, minijax.jvp(function, (np.float32(x),), (one,)))
+    places = np.linspace(low, high, 121, dtype=np.float32)
+    heights = np.asarray(minijax.vmap(function)(places), np.float64)
+    most = max(1e-6, float(np.abs(heights[np.isfinite(heights)]).max(initial=0.0)))
+
+    def at(place: float, height: float) -> tuple[float, float]:
+        across = EDGE + (place - low) / (high - low) * (WIDTH - 2 * EDGE)
+        return round(across, 1), round(HEIGHT / 2 * (1 - 0.9 * height / most), 1)
+
+    def shown(height: float) -> bool:
+        return bool(abs(height) <= 1.05 * most)
+
+    curve = [at(p, h) for p, h in zip(places.tolist(), heights.tolist()) if shown(h)]
+    touching = [(p, value + slope * (p - x)) for p in places.tolist()]
+    straight = [at(p, h) for p, h in touching if shown(h)]
+    marks = [
+        ["line", "constant", [at(low, 0.0), at(high, 0.0)]],
+        ["line", "value", curve],
+        ["line", "batch", [straight[0], straight[-1]] if straight else []],
+        ["dot", "batch", *at(x, value)],
+    ]
+    name = getattr(function, "__name__", "f")
+    told = f"at x = {x:g}: value {value:.4f}, slope {slope:.4f}"
+    return sketched(name, told, told, (WIDTH, HEIGHT), marks)
+
+
+def nested(
+    layers: Mapping[str, Callable[..., Any]], *args: Any, arguments: int = 1
+) -> SketchView:
+    """Draws functions as boxes inside each other, the outermost first.
+
+    Each box tells how many equations and loops its function's jaxpr has. The outermost
+    one is traced with all of `args`, those inside with the first `arguments` of them.
+    """
+    texts: list[str] = []
+    for name, function in layers.items():
+        given = args if len(texts) == 0 else args[:arguments]
+        closed = minijax.make_jaxpr(function)(*given)
+        equations, loops = len(closed.eqns), count(closed, "scan", "while")
+        plural = "loop" if loops == 1 else "loops"
+        texts.append(f"{name}: {equations} equations, {loops} {plural}")
+    pad, title = 14.0, 24.0
+    wide = max(text_width(text, 13) + 2 * pad * (n + 1) for n, text in enumerate(texts))
+    height = len(texts) * (title + pad)
+    marks: list[list[Any]] = []
+    for depth, text in enumerate(texts):
+        role = "value" if depth + 1 == len(texts) else "mesh"
+        x, y = 4 + pad * depth, 4 + title * depth
+        high = height - depth * (title + pad)
+        marks.append(["box", role, x, y, wide - 2 * pad * depth, high, ""])
+        marks.append(["text", "", x + pad, y + 17, text])
+    twin = "\n".join("  " * depth + text for depth, text in enumerate(texts))
+    order = " of ".join(layers)
+    return sketched(order, order, twin, (wide + 8, height + 8), marks)
+
+
+def compare(got: Any, expected: Any) -> SketchView:
+    """Draws two arrays cell by cell, what differs in the second colour.
+
+    Of more than two axes the first entries are drawn, of long ones the first twelve.
+    Raises ValueError for arrays of other shapes.
+    """
+    got, expected = np.asarray(got), np.asarray(expected)
+    if got.shape != expected.shape:
+        raise ValueError(f"got has shape {got.shape}, expected {expected.shape}.")
+    told = difference(got, expected, 1e-4, 1e-4)
+    wrong = ~np.isclose(got, expected, rtol=1e-4, atol=1e-4, equal_nan=True)
+    marks: list[list[Any]] = []
+    rows = 1
+    side = 0
+    for title, array in (("got", got), ("expected", expected)):
+        grid = np.atleast_2d(array)
+        off = np.atleast_2d(wrong)
+        while grid.ndim > 2:
+            grid, off = grid[0], off[0]
+        grid, off = grid[:MOST_CELLS, :MOST_CELLS], off[:MOST_CELLS, :MOST_CELLS]
+        rows, side = grid.shape
+        top = 0.0 if title == "got" else rows * CELL + 34
+        marks.append(["text", "", 4.0, top + 16, title])
+        for (i, j), number in np.ndenumerate(grid):
+            role = "miss" if off[i, j] and title == "got" else "value"
+            place = 4 + j * CELL, top + 24 + i * CELL
+            text = f"{number:.3g}" if np.isfinite(number) else str(number)
+            marks.append(["box", role, *place, CELL - 2, CELL - 2, text[:4]])
+    share = f"{int(wrong.sum())} of {wrong.size} entries differ. {told}"
+    share = share if told else f"All {wrong.size} entries are the same."
+    size = side * CELL + 12, 2 * (rows * CELL + 34)
+    return sketched("compare", share, share, size, marks)
+
+
+def sketched(
+    call: str, headline: str, twin: str, size: tuple[float, float], marks: list
+) -> SketchView:
+    """Returns the view of marks in a picture of a size."""
+    width, height = size
+    return SketchView(
+        Sketch(
+            call=call,
+            headline=headline,
+            twin=twin,
+            width=width,
+            height=height,
+            marks=marks,
+        )
+    )
+
+
+class SketchView(View):
+    """One picture without steps."""
+
+    recording: Sketch
+
+    def text(self, full: bool = False) -> str:
+        """Returns what the picture says."""
+        return self.recording.twin
+
+    def frame(self) -> Frame:
+        """Returns the picture."""
+        record = self.recording
+        scene = Scene(record.width, record.height, label=record.headline)
+        for kind, role, *rest in record.marks:
+            if kind == "line" and rest[0]:
+                drawn = [path(line([tuple(p) for p in rest[0]]), role, 2.0)]
+                scene.drawn(0, 0, record.width, record.height, drawn, label="")
+            elif kind == "dot":
+                scene.dot(rest[0], rest[1], 5.0, role=role, label="")
+            elif kind == "box":
+                x, y, w, h, text = rest
+                scene.box(x, y, w, h, role=role, text=text, mono=True)
+            elif kind == "text":
+                scene.text(rest[0], rest[1], rest[2], role=role)
+        return self.picture(
+            [Pane("", [], kind="scene", scene=scene)], [FrameStep("", "")]
+        )
+
+
+views["sketch"] = SketchView
