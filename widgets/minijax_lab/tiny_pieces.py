@@ -197,7 +197,8 @@ def written_otherwise(
         return []
     with tiny_score.read_anew(home):
         before = tiny_score.score_chapter(score.chapter).otherwise
-    return [line for line in score.otherwise if line not in before]
+    new = [line for line in score.otherwise if line not in before]
+    return [f"{line} (right, but written otherwise)" for line in new]
 
 
 def own_folder() -> Path:

@@ -148,11 +148,11 @@ def lines_of(scores: list[ChapterScore]) -> Iterator[str]:
         if one.texts:
             words += f", {one.same_texts} of {one.texts} as JAX writes them"
         yield words
-        failed = one.failed + one.otherwise
-        if failed:
-            more = len(failed) - 3
-            names = "; ".join(failed[:3])
-            yield f"     failed: {names}" + (f"; {more} more" if more > 0 else "")
+        told = {"failed": one.failed, "right, in other words than JAX's": one.otherwise}
+        for what, lines in told.items():
+            more = f"; {len(lines) - 3} more" if len(lines) > 3 else ""
+            if lines:
+                yield f"     {what}: {'; '.join(lines[:3])}{more}"
 
 
 def score_chapter(chapter: str) -> ChapterScore:
@@ -200,7 +200,7 @@ def score_program(program: TinyProgram, answer: Any, one: ChapterScore) -> None:
         same = sums_sorted(plain(str(traced))) == sums_sorted(answer["text"])
         one.same_texts += same
         if not same:
-            one.otherwise.append(f"{program.line} (right, but written otherwise)")
+            one.otherwise.append(program.line)
 
 
 def sums_sorted(text: str) -> str:
