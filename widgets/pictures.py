@@ -231,7 +231,9 @@ def take(
         opened.add_init_script(STILL)
         opened.goto(path.as_uri())
         opened.wait_for_function(
-            "n => document.querySelectorAll('.mj-live').length == n", arg=len(states)
+            "n => document.querySelectorAll('.mj-live').length == n",
+            arg=len(states),
+            timeout=120_000,
         )
         opened.evaluate("document.fonts.ready.then(() => null)")
         if change:

@@ -57,6 +57,26 @@ def test_the_longest_come_first():
     assert told == [(quick, 1), (new, 0), (slow, 0), (quick, 0)]
 
 
+@dataclass
+class Case:
+    path: Path
+    nodeid: str
+    skipped: bool = False
+
+    def add_marker(self, mark):
+        self.skipped = mark.name == "skip"
+
+
+def test_tests_of_few_cases_take_no_turns():
+    path = conftest.HERE / "numpy" / "test_x.py"
+    few = [Case(path, f"{path}::test_few[{i}]") for i in range(conftest.MANY - 1)]
+    many = [Case(path, f"{path}::test_many[{i}]") for i in range(60)]
+    other = [Case(conftest.HERE / "test_z.py", f"z::test[{i}]") for i in range(60)]
+    conftest._take_turns([*few, *many, *other])
+    assert not any(case.skipped for case in [*few, *other])
+    assert 10 < sum(case.skipped for case in many) < 50
+
+
 def test_every_claim_has_its_turn():
     names = [f"tests/views/claims/test_x.py::test_y[{i}]" for i in range(400)]
     turns = [[left_out(name, str(commit)) for name in names] for commit in range(12)]
