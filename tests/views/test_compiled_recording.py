@@ -59,7 +59,8 @@ def test_each_line_reaches_its_instructions_and_back(name, target, recordings):
         reached += bool(found)
         for instruction in found:
             own = instructions[instruction].equation
-            assert any(own in recording.within(equation) for equation in equations)
+            behind = {own, *instructions[instruction].around}
+            assert any(behind & recording.within(equation) for equation in equations)
             assert own in recording.equations_of(instruction)
         for instruction in set(found):
             back = recording.lines_of(instruction)

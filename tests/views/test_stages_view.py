@@ -1,5 +1,7 @@
 """`see.stages`: four levels of a function, linked by equation."""
 
+import dataclasses
+
 import jax
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 import minijax_widgets as see
+from minijax_lab.explain.compiled import find_by_frames
 from minijax_lab.explain.recording import Recording
 from minijax_lab.explain.stages import record_stages
 from tests.views.compiled_programs import PROGRAMS
@@ -63,9 +66,14 @@ def test_each_level_is_divided_among_the_lines(name) -> None:
         assert all(line.equation in own for line in lines)
         module = record.compiled.program.module
         for instruction in stage.instructions:
-            assert module.instructions[instruction].equation in own
+            each = module.instructions[instruction]
+            assert own.intersection((each.equation, *each.around))
         for kernel in stage.kernels:
-            assert own & set(record.compiled.program.kernels[kernel].equations)
+            each = record.compiled.program.kernels[kernel]
+            members = [
+                module.instructions[m] for m in (each.instruction, *each.members)
+            ]
+            assert any(own.intersection((m.equation, *m.around)) for m in members)
         assert number == min(
             n for n, other in enumerate(stages) if other.equations == stage.equations
         )
@@ -209,3 +217,50 @@ def test_a_key_hides_the_passes(browser, tmp_path) -> None:
     page.keyboard.press("?")
     assert page.get_by_text("XLA's passes: hide, show").is_visible()
     page.close()
+
+
+@minijax.jit
+def clipped(x):
+    return jnp.maximum(x, 0.0) * 2.0
+
+
+def twice_clipped(x, y):
+    a = clipped(x)
+    b = clipped(y)
+    return jnp.sum(a) + jnp.sum(jnp.sin(b))
+
+
+def test_a_helper_that_two_lines_call_is_linked_to_both():
+    x = np.ones(4, np.float32)
+    view = see.stages(twice_clipped, x, x)
+    record = view.recording
+    module = record.compiled.program.module
+    calls = [s for s in record.stages if "clipped(" in record.line_text(s)]
+    assert len(calls) == 2 and "nothing is left" not in view.text()
+    found = []
+    for stage in calls:
+        names = [module.instructions[i].opcode for i in stage.instructions]
+        assert stage.kernels
+        found.append((names.count("maximum"), names.count("multiply")))
+    # Of the helper's own lines the first call has none, they stand under the helper.
+    assert found[1] == (1, 1)
+    helper = next(s for s in record.stages if "maximum" in record.line_text(s))
+    names = [module.instructions[i].opcode for i in helper.instructions]
+    assert names.count("maximum") == 2
+    second = calls[1].equations[0]
+    assert second not in record.compiled.without_instructions()
+    assert len(record.compiled.instructions_of(second)) >= 2
+
+
+def test_an_instruction_without_a_name_is_found_by_its_frames():
+    record = record_stages(twice_clipped, (np.ones(4), np.ones(4)), {}).compiled
+    module = record.program.module
+    sine = next(each for each in module.instructions if each.opcode == "sine")
+    bare = dataclasses.replace(sine, op_name="", equation=None, around=[])
+    module.instructions.append(bare)
+    find_by_frames(module)
+    assert bare.equation == sine.equation is not None
+    lost = dataclasses.replace(bare, equation=None, frame=None)
+    module.instructions.append(lost)
+    find_by_frames(module)
+    assert lost.equation is None

@@ -105,7 +105,7 @@ class CompiledRecording(Recording):
         return [
             each.id
             for each in self.program.module.instructions
-            if each.equation in inside
+            if each.equation in inside or inside.intersection(each.around)
         ]
 
     def within(self, equation: int) -> set[int]:
@@ -140,7 +140,8 @@ class CompiledRecording(Recording):
 
     def without_instructions(self) -> list[int]:
         """The equations that left no instruction: folded, merged, simplified away."""
-        left = {each.equation for each in self.program.module.instructions}
+        made = self.program.module.instructions
+        left = {e for each in made for e in (each.equation, *each.around)}
         gone = []
         for equation in self.jaxpr.equations:
             if not self.within(equation.id) & left:
@@ -272,6 +273,7 @@ def program_of(
 ) -> CompiledProgram:
     """The program of an executable as data."""
     module = parse(executable.hlo_modules()[0].to_string())
+    find_by_frames(module)
     for loop in module.instructions:
         # libtpu does not write down how often a loop runs; a scan says it itself.
         if loop.opcode == "while" and loop.times is None and loop.equation is not None:
@@ -281,6 +283,19 @@ def program_of(
     memory = memory_of(executables.memory_stats(executable))
     cost = executables.cost_analysis(executable)
     return CompiledProgram(module, kernels_of(module), cost, memory)
+
+
+def find_by_frames(module: Module) -> None:
+    """Gives an instruction without a name the equation of its stack of frames, which
+    another instruction, with a name, has too."""
+    named = [each for each in module.instructions if each.equation is not None]
+    behind = {each.frame: each for each in named}
+    for each in module.instructions:
+        if each.op_name or each.opcode == "parameter" or each.frame not in behind:
+            continue
+        if each.frame is not None:
+            each.equation = behind[each.frame].equation
+            each.around = behind[each.frame].around
 
 
 def headline(

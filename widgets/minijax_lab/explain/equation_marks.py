@@ -9,10 +9,15 @@ MARK = "equation."
 MARKED = re.compile(r"\bequation\.(\d+)/")
 
 
+def equations_in(name: str) -> list[int]:
+    """The numbers of the equations that a name was marked with, the innermost last."""
+    return [int(number) for number in MARKED.findall(name)]
+
+
 def equation_in(name: str) -> int | None:
     """The number of the innermost equation that a name was marked with."""
-    found = MARKED.findall(name)
-    return int(found[-1]) if found else None
+    found = equations_in(name)
+    return found[-1] if found else None
 
 
 def unmarked(name: str) -> str:

@@ -21,7 +21,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from minijax_lab.explain.equation_marks import equation_in, unmarked
+from minijax_lab.explain.equation_marks import equations_in, unmarked
 
 
 @dataclass
@@ -50,6 +50,8 @@ class Instruction:
     equation: int | None
     times: int | None = None  # of a loop, how often it runs, if XLA knows
     frame: int | None = None  # the stack of Python frames, in the tables of the text
+    # The equations that carry it, the outermost first: calls, loops, branches.
+    around: list[int] = field(default_factory=list)
 
     @property
     def elements(self) -> int:
@@ -301,6 +303,7 @@ def parse_instruction(
         called += [one] if one else [n.strip().lstrip("%") for n in several.split(",")]
     op_name = OP_NAME.search(behind)
     full = op_name[1] if op_name else ""
+    marks = equations_in(full)
     array = None if kind.startswith("(") else ARRAY.match(kind)
     trips = TRIPS.search(behind)
     stack = STACK.search(behind)
@@ -320,8 +323,9 @@ def parse_instruction(
         kind=fusion[1] if fusion and opcode == "fusion" else "",
         root=bool(found[1]),
         op_name=unmarked(full),
-        equation=equation_in(full),
+        equation=marks[-1] if marks else None,
         times=int(trips[1]) if trips else None,
         frame=int(stack[1]) if stack else None,
+        around=marks[:-1],
     )
     return instruction, operands, called

@@ -66,6 +66,10 @@ def compared(before: list[NamedLine], after: list[NamedLine]) -> list[str]:
     for kind, a, b, c, d in matcher.get_opcodes():
         if kind != "equal":
             lines += [f"-{line.text}" for line in before[a:b]]
+            # What another function of the text called so stands for nothing here.
+            for name, defined in (each for line in before[a:b] for each in line.names):
+                if defined:
+                    stands_for.pop(name, None)
             lines += [f"+{line.text}" for line in after[c:d]]
             continue
         for old, new in zip(before[a:b], after[c:d]):

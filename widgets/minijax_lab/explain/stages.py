@@ -126,14 +126,27 @@ def stages_of(lowering: LoweringRecording, compiled: CompiledRecording) -> list[
     for number, line in enumerate(lowering.lines):
         if line.equation is not None and line.operation:
             home[line.equation].operations.append(number)
-    for instruction in compiled.program.module.instructions:
-        if instruction.equation is not None:
-            home[instruction.equation].instructions.append(instruction.id)
-    for number, kernel in enumerate(compiled.program.kernels):
-        for behind in kernel.equations:
-            stage = home[behind]
-            if number not in stage.kernels:
-                stage.kernels.append(number)
+    # A program that two equations carry stands under the first: what runs for another
+    # is the other's as well.
+    first = {equation.parent for equation in record.equations}
+    others = {e.id for e in record.equations if e.programs and e.id not in first}
+    program = compiled.program
+
+    def stages_behind(number: int) -> list[Stage]:
+        each = program.module.instructions[number]
+        behind = [one for one in each.around if one in others]
+        if each.equation is not None:
+            behind.append(each.equation)
+        return list({id(home[one]): home[one] for one in behind}.values())
+
+    for instruction in program.module.instructions:
+        for stage in stages_behind(instruction.id):
+            stage.instructions.append(instruction.id)
+    for number, kernel in enumerate(program.kernels):
+        for member in (kernel.instruction, *kernel.members):
+            for stage in stages_behind(member):
+                if number not in stage.kernels:
+                    stage.kernels.append(number)
     return list(found.values())
 
 
