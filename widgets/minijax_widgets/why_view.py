@@ -55,6 +55,8 @@ class WhyView(View):
             for n, t in enumerate(record.shapes)
         ]
         rows += wrapped("rule: ", record.rule)
+        if record.repaired:
+            rows.append(f"your line: {record.repaired}")
         if record.instead:
             rows += wrapped("write: ", record.instead.removeprefix("Write "))
         return "\n".join([record.headline, *rows])
@@ -94,6 +96,9 @@ class WhyView(View):
             told.append(Row(["shapes", marked_sizes(*record.shapes)]))
         if not any(moment.label == "rule" for moment in record.moments):
             told.append(Row(["rule", with_code(record.rule)]))
+        if record.repaired:
+            line = Piece(record.repaired, "code-text")
+            told.append(Row([[Piece("your line", "strong")], [line]]))
         if record.instead:
             instead = record.instead.removeprefix("Write ")
             told.append(Row([[Piece("write", "strong")], with_code(instead)]))

@@ -31,6 +31,7 @@ from minijax_lab.explain.recording import (
     file_label,
     span_text,
 )
+from minijax_lab.explain.repaired import repaired_line
 from minijax_lab.explain.words import meaning
 
 LAST_EQUATIONS = 10
@@ -71,6 +72,7 @@ class WhyRecording(Recording):
     program: JaxprRecording | None  # the last equations before it happened
     hidden: int  # earlier equations that are not shown
     shapes: list[str] = field(default_factory=list)  # that clash, and signs below
+    repaired: str = ""  # the line of the user's own code, as it may be traced
 
 
 def record_why(subject: Any = None) -> WhyRecording:
@@ -148,6 +150,7 @@ def why_exception(error: BaseException) -> WhyRecording:
         program=program,
         hidden=hidden,
         shapes=shapes,
+        repaired=repaired_line(sources.found, moments[-1].span, name) if frames else "",
     )
 
 
