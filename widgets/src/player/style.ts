@@ -257,7 +257,7 @@ stroke-linecap:round;stroke-linejoin:round}
 .bar>:not(button,[type=range],[aria-label="steps per second"]),.bar button[title=search]~*{order:2}
 .bar button[title=search]{order:1}
 .bar input[type=range]{flex-basis:60px}
-.where{flex:1 1 6em;min-width:0}
+.where{flex:1 1 10em;min-width:0}
 .gap{display:none}
 .bar select[title="show only"]{max-width:5.5em}
 .still .head{flex:1 1 230px}}
