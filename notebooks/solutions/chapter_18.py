@@ -156,7 +156,7 @@ WRONG = {
 }
 # What `check` says of each wrong answer.
 COMPLAINTS = {
-    "18.1": ["The first row of program (1, 2) is not 4", "a list of four numbers"],
+    "18.1": ["The first row of program (1, 2) is not 4", "a list of 4 numbers"],
     "18.2": ["before any program wrote there", "out of bounds"],
     "18.3": ["A program holds 16,384 B", "There is no pallas_call in it"],
     "18.4": ["For x of shape (20, 128)", "For a GPU"],
