@@ -10,14 +10,32 @@ The names are JAX's. The reading order of the core stands at the top of
 """
 
 # isort: skip_file
+# ruff: noqa: E402
 # fmt: off
-# First: what the environment says of the flags holds while the rest is imported.
-from minijax.support.config import (
-    check_tracer_leaks, checking_leaks, config, debug_infs, debug_key_reuse, debug_nans,
-    default_device, default_matmul_precision, default_prng_impl, disable_jit,
-    enable_checks, enable_x64, no_execution, no_tracing, numpy_dtype_promotion,
-    numpy_rank_promotion, threefry_partitionable,
-)
+import gc as _gc
+
+# Importing makes much and no garbage: the collector waits until all is there.
+_collects = _gc.isenabled()
+_gc.disable()
+try:
+    # First: what the environment says of the flags holds while the rest is imported.
+    from minijax.support.config import (
+        check_tracer_leaks, checking_leaks, config, debug_infs, debug_key_reuse,
+        debug_nans, default_device, default_matmul_precision, default_prng_impl,
+        disable_jit,
+        enable_checks, enable_x64, no_execution, no_tracing, numpy_dtype_promotion,
+        numpy_rank_promotion, threefry_partitionable,
+    )
+    from minijax import assembly as _assembly
+    from minijax import (
+        ad, ad_checkpoint, api_util, core, custom_batching, custom_derivatives, debug,
+        distributed, dtypes, errors, experimental, export, ffi, flatten_util, lax,
+        memory, monitoring, nn, numpy, ops, random, ref, sharding, stages, tree,
+        tree_util, typing, util,
+    )
+finally:
+    if _collects:
+        _gc.enable()
 # These attach their parts to the core's hooks and tables.
 from minijax.backend import cpu as _cpu, cuda as _cuda
 from minijax.primitives.shape import dimension_values as _dimension_values
@@ -41,12 +59,6 @@ from minijax.programs.shard_map.mapping import shard_map, smap
 from minijax.programs.shard_map.parallel_map import pmap
 from minijax.programs.debugging import leaks as _leaks
 from minijax.transforms import batch_names as _batch_names
-from minijax import (
-    ad, ad_checkpoint, api_util, core, custom_batching, custom_derivatives, debug,
-    distributed, dtypes, errors, experimental, export, ffi, flatten_util, lax, memory,
-    monitoring, nn, numpy, ops, random, ref, sharding, stages, tree,
-    tree_util, typing, util,
-)
 from minijax.programs.checkpointing import checkpoint, checkpoint_policies, remat
 from minijax.compile.jit_api import (
     clear_caches, eval_shape, fwd_and_bwd, jit, make_jaxpr, named_call,
@@ -71,8 +83,7 @@ from minijax.backend.processes import (
     process_index, process_indices,
 )
 from minijax.programs.callbacks.callback import pure_callback
-from minijax.core.language import typeof
-from minijax.core.language import ensure_compile_time_eval
+from minijax.core.language import ensure_compile_time_eval, typeof
 from minijax.values.ref_avals import ShapeDtypeStruct
 from minijax.programs.custom.custom_backward import custom_vjp
 from minijax.programs.custom.custom_forward import custom_jvp
@@ -89,7 +100,6 @@ from minijax.support.user_source import named_scope
 from minijax.support.version import __version__ as __version__
 from minijax.support.version import __version_info__ as __version_info__
 from minijax.jax_names.aliases import as_jax
-from minijax import assembly as _assembly
 # fmt: on
 
 Device = _xc.Device

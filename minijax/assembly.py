@@ -14,7 +14,7 @@ from minijax.backend import clients, sharding_methods
 from minijax.compile import stages
 from minijax.core import dispatch
 from minijax.core.array import Array
-from minijax.core.avals import told_of_types
+from minijax.core.avals import ShapedArray
 from minijax.core.events import add_methods, enter
 from minijax.core.jit import JitFunction
 from minijax.core.language import ClosedJaxpr, Jaxpr, Primitive, Tracer, type_extensions
@@ -62,9 +62,9 @@ for arrays in (Array, Tracer):
 # What types say beyond shape and dtype.
 enter(type_extensions, Cuts, Cuts())
 enter(type_extensions, Varying, Varying())
-enter(told_of_types, "sharding", sharding_of)
-enter(told_of_types, "manual_axis_type", manual_axis_type_of)
-enter(told_of_types, "mat", manual_axis_type_of)
+add_methods(ShapedArray, {"sharding": property(sharding_of)})
+for name in ("manual_axis_type", "mat"):
+    add_methods(ShapedArray, {name: property(manual_axis_type_of)})
 
 # How programs are compiled, placed and launched.
 dispatch.compile_by(LibraryCompilation())

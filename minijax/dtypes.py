@@ -4,7 +4,9 @@
 # ruff: noqa: F401
 # fmt: off
 from minijax.core.dtypes import (
-    TypePromotionError, bfloat16, canonicalize_dtype, extended, finfo, float0, iinfo,
+    TypePromotionError, bfloat16, extended, finfo, float0, iinfo,
     issubdtype, scalar_type_of,
 )
-from minijax.support.element_types import itemsize_bits, prng_key, result_type
+from minijax.support.element_types import (
+    canonicalize_dtype, itemsize_bits, prng_key, result_type,
+)

@@ -5,8 +5,11 @@ In JAX: `jax/_src/array.py`, and `interpreters/pxla.py`, `shard_args`.
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import functools
+import sys
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,13 +21,67 @@ from minijax.core.runtime import (
     _jax,
     batched_device_put,
     single_device_sharding,
-    to_numpy,
-    without_jax,
 )
 
 _SHARE = _jax.HostBufferSemantics.ZERO_COPY
 # Whether an array that is put somewhere may stay what it is.
 ArrayCopySemantics = _jax.ArrayCopySemantics
+
+
+class _JaxBlocker:
+    """Keeps jaxlib from importing jax on its own, thread by thread.
+
+    Some C++ functions import `jax._src.core` to find a class for their result, and do
+    without when there is none. That would load all of jax into a process that only
+    wants minijax. A `jax` that is already imported is not touched.
+    """
+
+    def __init__(self) -> None:
+        self.threads: dict[int, int] = {}
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
+        if name == "jax" and threading.get_ident() in self.threads:
+            raise ModuleNotFoundError("minijax works without jax", name="jax")
+
+    def __enter__(self) -> None:
+        thread = threading.get_ident()
+        self.threads[thread] = self.threads.get(thread, 0) + 1
+        if self not in sys.meta_path:
+            sys.meta_path.insert(0, self)
+
+    def __exit__(self, *exception: Any) -> None:
+        thread = threading.get_ident()
+        self.threads[thread] -= 1
+        if not self.threads[thread]:
+            del self.threads[thread]
+
+
+without_jax = _JaxBlocker()
+
+
+def to_numpy(buffer: Any) -> np.ndarray:
+    """The value of a jaxlib array as a read-only NumPy array.
+
+    On the CPU a single-device array is not copied. Shardings of several devices have a
+    method that puts the parts together.
+
+    Raises:
+      RuntimeError: if the array was deleted or donated, or if other processes hold
+        parts of it.
+      JaxRuntimeError: if the program that computes it failed.
+    """
+    if buffer.is_deleted():
+        raise RuntimeError("Array has been deleted.")
+    sharding = buffer._sharding
+    if sharding.num_devices == 1:
+        # For NumPy's own dtypes jaxlib's arrays speak the buffer protocol, unless the
+        # program failed or the device is no CPU. (NumPy itself would not say so.)
+        if buffer.aval.dtype.isbuiltin == 1:
+            with contextlib.suppress(BufferError):
+                return np.asarray(memoryview(buffer))
+        with without_jax:
+            return buffer._single_device_array_to_np_array_did_copy()[0]
+    return sharding.to_numpy(buffer)
 
 
 def put_shards(

@@ -14,7 +14,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import hashlib
 import os
 import platform
 import stat
@@ -24,14 +23,9 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from minijax.backend.build_settings import BuildSettings
 from minijax.backend.hlo_parts import strip_locations
-from minijax.core.compiler import (
-    CompileSettings,
-    Executable,
-    compile_module,
-    device_list_of,
-    program_of,
-)
+from minijax.core.compiler import Executable, compile_module, device_list_of, program_of
 from minijax.core.runtime import jaxlib_version_text
 
 
@@ -75,11 +69,11 @@ class StoredExecutable(Executable):
 
 
 def load_or_compile(
-    module: Any, devices: Any, settings: CompileSettings | None, policy: Policy
+    module: Any, devices: Any, settings: BuildSettings | None, policy: Policy
 ) -> Executable:
     """As `compile_module`, for a program that may be on disk, and is kept there."""
     device_list = device_list_of(devices)
-    settings = settings or CompileSettings()
+    settings = settings or BuildSettings()
     program = program_of(module)
     folder = Folder(policy)
     if not folder.is_safe():
@@ -141,6 +135,8 @@ def cache_key(
     Source locations are left out: an edit that moves a function by a line finds the
     program again.
     """
+    import hashlib
+
     if isinstance(program, str):
         program = program.encode()
     parts = [
@@ -316,6 +312,8 @@ class DiskEntry:
     def read(self) -> bytes | None:
         """The program's bytes; None if there is none that can be trusted."""
         # A pipe is opened without waiting for a writer, to see that it is one.
+        import hashlib
+
         flags = (
             os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
         )
@@ -354,6 +352,8 @@ class DiskEntry:
 
     def _header_of(self, payload: bytes) -> bytes:
         """The layout, and a digest of the program and what it was made for."""
+        import hashlib
+
         return _MAGIC + hashlib.sha256(self.key.encode() + payload).digest()
 
     def note_use(self) -> None:

@@ -19,8 +19,9 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from minijax.backend.build_settings import BuildSettings
 from minijax.backend.targets import Target
-from minijax.core.compiler import CompileSettings, Executable
+from minijax.core.compiler import Executable
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,7 +45,7 @@ class Dump:
 def compile_with_dump(
     target: Target,
     module: Any,
-    settings: CompileSettings,
+    settings: BuildSettings,
     passes: str = "",
     fusion_steps: bool = False,
     host_callbacks: Sequence[Callable[..., Any]] = (),

@@ -16,7 +16,7 @@ def token_launcher(
     executable: Executable,
     out_avals: Sequence[Any],
     out_shardings: Sequence[Any],
-    committed: bool | Sequence[bool] = True,
+    committed: bool = True,
 ) -> Callable[[list[Any]], tuple[list[Any], Any]]:
     """As `Executable.launcher`, for a program whose caller waits for the results.
 

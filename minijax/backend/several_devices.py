@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 
 from minijax.backend import executables
-from minijax.core.compiler import CompileSettings, Executable
+from minijax.backend.build_settings import BuildSettings
+from minijax.core.compiler import Executable
 from minijax.core.runtime import xc
 
 # How many launches on several CPU devices may be under way. XLA's CPU client has as
@@ -63,7 +64,7 @@ def in_callback() -> Iterator[None]:
 
 
 @dataclasses.dataclass(frozen=True)
-class PartitionedSettings(CompileSettings):
+class PartitionedSettings(BuildSettings):
     """How a program is compiled for several devices.
 
     Attributes:
@@ -146,7 +147,7 @@ def bounded_launcher(
     executable: Executable,
     out_avals: Sequence[Any],
     out_shardings: Sequence[Any],
-    committed: bool | Sequence[bool] = True,
+    committed: bool = True,
 ) -> Callable[[list[Any]], list[Any]]:
     """As `Executable.launcher`, for several devices of the host's processor."""
     run = executables.token_launcher(executable, out_avals, out_shardings, committed)

@@ -100,6 +100,28 @@ def is_equivalent_to(self: Sharding, other: Sharding, ndim: int) -> bool:
 
 
 @on_single
+def __eq__(self: SingleDeviceSharding, other: object) -> bool:
+    if self is other:
+        return True
+    return (
+        isinstance(other, SingleDeviceSharding)
+        and self._device == other._device
+        and self.memory_kind == other.memory_kind
+    )
+
+
+@on_single
+def __hash__(self: SingleDeviceSharding) -> int:
+    return hash((self._device, self.memory_kind))
+
+
+@on_single
+def __repr__(self: SingleDeviceSharding) -> str:
+    kind = "" if self.memory_kind is None else f", memory_kind={self.memory_kind}"
+    return f"SingleDeviceSharding(device={self._device!r}{kind})"
+
+
+@on_single
 def with_memory_kind(self: SingleDeviceSharding, kind: str) -> SingleDeviceSharding:
     """The same device, another of its memories."""
     return SingleDeviceSharding(self._device, memory_kind=kind)

@@ -1,7 +1,7 @@
 """Machines to compile for that need not be there: H100s, a slice of TPUs.
 
     target = find("h100")  # one; eight are "h100:8"
-    executable = target.compile(module, CompileSettings())
+    executable = target.compile(module, BuildSettings())
     executable.hlo_text()  # what the H100 would run
 
 The vendor's own compiler comes in a wheel: XLA for NVIDIA's GPUs in `jax-cuda13-pjrt`
@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from minijax.backend import cuda
+from minijax.backend.build_settings import BuildSettings
 from minijax.core import compiler, hlo, runtime
 from minijax.core.runtime import DeviceList, JaxRuntimeError, jaxlib_version_text, xc
 
@@ -84,7 +85,7 @@ class Target:
     def compile(
         self,
         module: Any,
-        settings: compiler.CompileSettings,
+        settings: BuildSettings,
         debug: Callable[[Any], None] | None = None,
         host_callbacks: Sequence[Callable[..., Any]] = (),
     ) -> compiler.Executable:

@@ -73,7 +73,7 @@ def device_get(x: Any) -> Any:
     def on_host(leaf: Any) -> Any:
         if not isinstance(leaf, Array):
             return leaf
-        if isinstance(leaf.dtype, dtypes.ExtendedDType):
+        if dtypes.is_extended(leaf.dtype):
             return leaf.block_until_ready()
         return np.asarray(leaf)
 

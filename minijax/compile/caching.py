@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax.backend import disk_cache, dynamic_shapes
+from minijax.backend.build_settings import BuildSettings
 from minijax.core import compiler, errors, lowering
 from minijax.core.state import state
 from minijax.values.symbolic_sizes import SymbolicSize
@@ -17,7 +18,7 @@ from minijax.values.symbolic_sizes import SymbolicSize
 def load_or_compile(
     lowered: lowering.Lowered,
     devices: Sequence[Any],
-    settings: compiler.CompileSettings,
+    settings: BuildSettings,
 ) -> compiler.Executable:
     """Compile, or take from the directory that the flags name.
 

@@ -10,11 +10,13 @@ from collections.abc import Iterator
 from typing import Any
 
 from minijax.backend import dumps, mosaic, targets, triton
+from minijax.backend.build_settings import BuildSettings
 from minijax.backend.targets import Target
 from minijax.core import compiler, errors, lowering, source_info
+from minijax.support.user_source import summarize
 
 # Compiled as what will run: nothing is spared.
-ONE_DEVICE = compiler.CompileSettings(fast_compile=False)
+ONE_DEVICE = BuildSettings(fast_compile=False)
 
 # What every compiler of XLA's knows itself. Other calls are of functions that a process
 # registers, such as those of LAPACK on the CPU.
@@ -37,7 +39,7 @@ def find(name: Any) -> Target:
 def compile_for(
     target: Target,
     lowered: lowering.Lowered,
-    settings: compiler.CompileSettings = ONE_DEVICE,
+    settings: BuildSettings = ONE_DEVICE,
 ) -> compiler.Executable:
     """The executable of a program for a target, on as many devices as settings say.
 
@@ -69,7 +71,7 @@ def _complaint_of_mosaic(error: Exception) -> Exception | None:
 def ptx(
     target: Target,
     lowered: lowering.Lowered,
-    settings: compiler.CompileSettings = ONE_DEVICE,
+    settings: BuildSettings = ONE_DEVICE,
 ) -> str:
     """The kernels of a GPU's program as NVIDIA's portable assembly."""
     refuse_calls(target, lowered)
@@ -105,7 +107,7 @@ def refuse_calls(target: Target, lowered: lowering.Lowered) -> None:
         return
     if lowered.host_callbacks:
         function: Any = lowered.host_callbacks[0]
-        place = source_info.summarize(getattr(function, "source", None))
+        place = summarize(getattr(function, "source", None))
         purpose = getattr(function, "purpose", "a callback")
         raise NotImplementedError(
             f"the program cannot be compiled for target={target.name!r}: {purpose} "

@@ -149,7 +149,9 @@ def fwd_and_bwd(
     numbers = argnums_tuple(argnums, "argnums")
 
     def fwd(*args: Any, **kwargs: Any) -> Any:
-        dynamic, partial_fun = api.split_arguments(fun, numbers, args, kwargs)
+        positions = api.positions_of(numbers, args)
+        dynamic = [args[position] for position in positions]
+        partial_fun = api.function_of(positions, fun, args, kwargs)
         return differentiation.vjp(partial_fun, *dynamic, has_aux=has_aux)
 
     def bwd(residuals: Callable, cotangent: Any) -> Any:

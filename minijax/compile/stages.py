@@ -17,6 +17,7 @@ from itertools import repeat
 from typing import Any, Protocol, runtime_checkable
 
 from minijax.backend import executables, unoptimized
+from minijax.backend.build_settings import BuildSettings
 from minijax.backend.targets import Target
 from minijax.compile import cross_compiling, tokens
 from minijax.compile.compiler_options import check_options
@@ -184,9 +185,13 @@ def _cache_size(self: JitFunction) -> int:
 
 
 # The methods of jitted functions beside the call; `assembly.py` attaches them.
+def __reduce__(self: JitFunction) -> tuple:
+    return (JitFunction, (self._fun, self._options))
+
+
 JIT_METHODS = {
     method.__name__: method
-    for method in (trace, lower, eval_shape, clear_cache, _cache_size)
+    for method in (trace, lower, eval_shape, clear_cache, _cache_size, __reduce__)
 }
 
 
@@ -201,7 +206,7 @@ def place_of(traced: Traced) -> tuple[Any, bool]:
 
 
 @Hook
-def mark_shardings(lowered: lowering.Lowered, place: Any) -> compiler.CompileSettings:
+def mark_shardings(lowered: lowering.Lowered, place: Any) -> BuildSettings:
     """Write the shardings of arguments and results into a lowered program.
 
     Returns how it is compiled for so many devices. Called by `Traced.lower`.
@@ -219,7 +224,7 @@ class Lowered(_Stage):
         lowered: lowering.Lowered,
         asked: str | None,
         request: dispatch.CompileRequest,
-        settings: compiler.CompileSettings,
+        settings: BuildSettings,
     ):
         self._traced = traced
         self._lowered = lowered
@@ -490,7 +495,7 @@ class CompiledForTarget(_Stage):
         traced: Traced,
         target: Target,
         lowered: lowering.Lowered,
-        settings: compiler.CompileSettings,
+        settings: BuildSettings,
         executable: compiler.Executable,
         place: Any = None,
     ):

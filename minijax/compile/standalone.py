@@ -112,7 +112,7 @@ _DIRECTIONS = {"==": "EQ", ">=": "GE", "<=": "LE"}
 
 def _on_host(const: Any) -> np.ndarray:
     aval = getattr(const, "aval", None)
-    if aval is not None and isinstance(aval.dtype, dtypes.ExtendedDType):
+    if aval is not None and dtypes.is_extended(aval.dtype):
         return const._read()
     return np.asarray(const)
 

@@ -252,11 +252,12 @@ def value_and_grad(
     @api_boundary
     @signatures.wraps(fun)
     def value_and_grad_f(*args: Any, **kwargs: Any) -> Any:
-        dynamic, partial_fun = split_arguments(fun, numbers, args, kwargs)
+        positions = positions_of(numbers, args)
+        dynamic = tuple(args[position] for position in positions)
         for leaf in tree_leaves(dynamic):
             check_grad_input("grad", holomorphic, allow_int, leaf)
         flat, outs, derivative, residuals = differentiated(
-            partial_fun, dynamic, has_aux, "vjp"
+            function_of(positions, fun, args, kwargs), dynamic, has_aux, "vjp"
         )
         _check_scalar_output(outs, flat.out_tree)
         check_grad_output("grad", holomorphic, outs[0])
@@ -299,10 +300,8 @@ def grad(
     return grad_f
 
 
-def split_arguments(
-    fun: Callable, argnums: tuple[int, ...], args: tuple, kwargs: dict
-) -> tuple[tuple, Callable]:
-    """(the arguments to differentiate, `fun` as a function of only these)."""
+def positions_of(argnums: tuple[int, ...], args: tuple) -> list[int]:
+    """The arguments to differentiate, counted from the first; ValueError for none."""
     needed = max((n + 1 if n >= 0 else -n for n in argnums), default=0)
     if needed > len(args):
         negative = min(argnums) < -len(args)
@@ -317,6 +316,13 @@ def split_arguments(
         raise errors.value_error(
             f"argnums={argnums} must name at least one argument, and none twice"
         )
+    return positions
+
+
+def function_of(
+    positions: Sequence[int], fun: Callable, args: tuple, kwargs: dict
+) -> Callable:
+    """`fun` as a function of the arguments at these positions; the others are given."""
 
     @signatures.wraps(fun)
     def partial_fun(*dynamic: Any) -> Any:
@@ -325,7 +331,7 @@ def split_arguments(
             full[position] = value
         return fun(*full, **kwargs)
 
-    return tuple(args[position] for position in positions), partial_fun
+    return partial_fun
 
 
 def _check_scalar_output(outputs: Sequence[Any], out_tree: Any) -> None:
@@ -352,11 +358,6 @@ def _check_scalar_output(outputs: Sequence[Any], out_tree: Any) -> None:
 # ----------------------------------------------------------------------------------
 
 
-def flat_axes(name: str, axes: Any, tree: Any) -> list:
-    """The axis, or None, of each leaf of a tree; `axes` is a prefix of the tree."""
-    return broadcast_prefix_to_treedef(axes, tree)
-
-
 def move_output(size: int, output: Any, dim: int | None, target: int | None) -> Any:
     """An output with its batch axis where `out_axes` asks for it."""
     rank = get_aval(output).ndim + (dim is None)
@@ -374,9 +375,6 @@ def vmap(
     out_axes: Any = 0,
     axis_name: Any = None,
     axis_size: int | None = None,
-    flat_axes: Callable[[str, Any, Any], list] = flat_axes,
-    move_output: Callable[..., Any] = move_output,
-    spmd_name: Any = None,
 ) -> Callable:
     """`fun` for one example becomes a function for a batch of them.
 
@@ -388,7 +386,6 @@ def vmap(
       out_axes: where the batch axis of the results goes; a tree prefix of the result.
       axis_name: a name for the axis, for collectives.
       axis_size: the size of the batch, needed when nothing is batched.
-      flat_axes, move_output: replacements for the functions of these names.
 
     Keyword arguments are batched over their first axis.
 
@@ -403,25 +400,44 @@ def vmap(
     @signatures.wraps(fun)
     def vmap_f(*args: Any, **kwargs: Any) -> Any:
         leaves, in_tree = tree_flatten((args, kwargs))
-        axes = flat_axes("vmap in_axes", (in_axes, 0), in_tree)
-        for leaf, axis in zip(leaves, axes):
-            if axis is not None:  # the others are passed on, whatever they are
-                signatures.check_arg(leaf, "vmap")
-        dims = list(map(_normalized_axis, leaves, axes))
-        size = _batch_size(fun, args, kwargs, leaves, dims, axis_size)
-        name = no_axis_name if axis_name is None else axis_name
-        found = [getattr(getattr(x, "aval", None), "cut", None) for x in leaves]
-        cuts = (s.of(dim) for s, dim in zip(found, dims) if s is not None)
-        axis_data = AxisData(name, size, spmd_name, next(filter(None, cuts), None))
-        flat = FlatFunction(lambda args, kwargs: fun(*args, **kwargs), in_tree)
-        outputs, out_dims = batching.batch(flat, axis_data, leaves, dims)
-        out_tree = flat.out_tree
-        signatures.check_outputs(outputs, out_tree, signatures.fun_name(fun), "vmap")
-        wanted = flat_axes("vmap out_axes", out_axes, out_tree)
-        moved = map(move_output, repeat(size), outputs, out_dims, wanted)
+        axes = broadcast_prefix_to_treedef((in_axes, 0), in_tree)
+        size, outputs, dims, out_tree = batched(
+            fun, leaves, in_tree, axes, axis_name, axis_size
+        )
+        wanted = broadcast_prefix_to_treedef(out_axes, out_tree)
+        moved = map(move_output, repeat(size), outputs, dims, wanted)
         return tree_unflatten(out_tree, moved)
 
     return vmap_f
+
+
+def batched(
+    fun: Callable,
+    leaves: Sequence[Any],
+    in_tree: Any,
+    axes: Sequence[int | None],
+    axis_name: Any = None,
+    axis_size: int | None = None,
+    spmd_name: Any = None,
+) -> tuple[int, list[Any], list[int | None], Any]:
+    """Run `fun` on a batch: (its size, outputs, the batch axis of each, their tree).
+
+    `leaves` and `in_tree` are those of `(args, kwargs)`; `axes` has the batch axis of
+    each leaf, or None.
+    """
+    for leaf, axis in zip(leaves, axes):
+        if axis is not None:  # the others are passed on, whatever they are
+            signatures.check_arg(leaf, "vmap")
+    dims = list(map(_normalized_axis, leaves, axes))
+    size = _batch_size(fun, leaves, in_tree, dims, axis_size)
+    name = no_axis_name if axis_name is None else axis_name
+    found = [getattr(getattr(x, "aval", None), "cut", None) for x in leaves]
+    cuts = (s.of(dim) for s, dim in zip(found, dims) if s is not None)
+    axis_data = AxisData(name, size, spmd_name, next(filter(None, cuts), None))
+    flat = FlatFunction(lambda args, kwargs: fun(*args, **kwargs), in_tree)
+    outputs, out_dims = batching.batch(flat, axis_data, leaves, dims)
+    signatures.check_outputs(outputs, flat.out_tree, signatures.fun_name(fun), "vmap")
+    return size, outputs, out_dims, flat.out_tree
 
 
 def _normalized_axis(leaf: Any, axis: int | None) -> int | None:
@@ -440,9 +456,8 @@ def _normalized_axis(leaf: Any, axis: int | None) -> int | None:
 
 def _batch_size(
     fun: Callable,
-    args: tuple,
-    kwargs: dict,
     leaves: Sequence[Any],
+    in_tree: Any,
     dims: Sequence[int | None],
     axis_size: int | None,
 ) -> int:
@@ -463,7 +478,7 @@ def _batch_size(
     if axis_size is not None:
         lines.append(f"the `axis_size` argument was {axis_size}")
     signature = CallSignature(fun)
-    names = signature.leaf_names(signature.bind(args, kwargs))
+    names = signature.leaf_names(signature.bind(*tree_unflatten(in_tree, leaves)))
     for size, where in sorted(places.items(), key=lambda item: -len(item[1])):
         some = " and ".join(
             f"axis {dims[i]} of argument {names[i]} of type "

@@ -242,7 +242,7 @@ def comparison(
     def lower(ctx, x, y):
         x, y = ctx.broadcast((x, y))
         dtype = ctx.avals_in[0].dtype
-        if isinstance(dtype, dtypes.ExtendedDType):
+        if dtypes.is_extended(dtype):
             return dtype.compare(ctx, x, y, direction)
         return compare(x, y, direction, dtype, float_kind)
 

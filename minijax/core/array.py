@@ -11,6 +11,7 @@ In JAX: `jax/_src/array.py`, `ArrayImpl`, and `jax/_src/basearray.py`, `Array`.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import operator
 from typing import TYPE_CHECKING, Any
@@ -73,11 +74,6 @@ class Array(Operators, metaclass=_ArrayMeta):
     size = property(lambda self: self.aval.size)
     vma = property(lambda self: self.aval.vma)
 
-    @property
-    def sharding(self) -> Any:
-        """How the array is laid out over devices."""
-        return self._buffer._sharding
-
     def __repr__(self) -> str:
         # Laid out as NumPy does; `array_interchange.py` lays it out as JAX does.
         return f"Array({np.asarray(self)}, dtype={self.dtype})"
@@ -90,11 +86,11 @@ class Array(Operators, metaclass=_ArrayMeta):
         return self
 
     def _read(self) -> np.ndarray:
-        return runtime.to_numpy(self._buffer)
-
-    def is_deleted(self) -> bool:
-        """Whether the memory was freed, by `delete` or by donating the array."""
-        return self._buffer.is_deleted()
+        # NumPy's own dtypes speak the buffer protocol, and are not copied on a CPU.
+        if self.dtype.isbuiltin == 1:
+            with contextlib.suppress(BufferError):
+                return np.asarray(memoryview(self._buffer))
+        return self._buffer._single_device_array_to_np_array_did_copy()[0]
 
     # Its values.
 
@@ -103,7 +99,7 @@ class Array(Operators, metaclass=_ArrayMeta):
         """The values as a read-only NumPy array; waits for them."""
         if self._host is not None:
             return self._host
-        if isinstance(self.aval.dtype, dtypes.ExtendedDType):
+        if dtypes.is_extended(self.aval.dtype):
             raise TypeError(
                 "JAX array with PRNGKey dtype cannot be converted to a NumPy array. "
                 "Use minijax.random.key_data(arr) if you wish to extract the "

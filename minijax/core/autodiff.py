@@ -42,6 +42,7 @@ from .language import (
     Tracer,
     TraceTag,
     Var,
+    cached_by_program,
     chosen,
     eval_jaxpr,
     get_aval,
@@ -232,6 +233,7 @@ def zero_if_float0(tangent: Any) -> Any:
     return tangent
 
 
+@cached_by_program
 def jvp_jaxpr(
     closed: ClosedJaxpr, nonzeros: Sequence[bool], wanted: Sequence[bool] = ()
 ) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
@@ -251,13 +253,6 @@ def jvp_jaxpr(
             e:f32[] = mul b d
           in (c, e) }
     """
-    return _jvp_jaxpr(closed, tuple(nonzeros), tuple(wanted))
-
-
-@weakref_lru_cache
-def _jvp_jaxpr(
-    closed: ClosedJaxpr, nonzeros: tuple[bool, ...], wanted: tuple[bool, ...]
-) -> tuple[ClosedJaxpr, tuple[bool, ...]]:
     nonzeros_out: list[bool] = []
 
     def fun(*args: Any) -> list[Any]:

@@ -102,10 +102,6 @@ FIELDS = ("shape", "dtype", "weak_type", "sharding", "vma", "memory_space")
 _SLOTS = (*FIELDS[:3], "cut", *FIELDS[4:])
 _fields_of = operator.attrgetter(*_SLOTS)
 
-# What rooms above tell of the types of arrays, as read-only properties by name.
-# `assembly.py` enters them.
-told_of_types: dict[str, Callable[[ShapedArray], Any]] = {}
-
 _interned: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
 intern_lock = threading.Lock()
 
@@ -153,7 +149,7 @@ class ShapedArray(AbstractValue):
         shape = canonicalize_shape(shape)
         if any(type(size) is int and size < 0 for size in shape):
             raise ValueError(f"a shape cannot have negative sizes, got {shape}")
-        if not isinstance(dtype, dtypes.ExtendedDType):
+        if not dtypes.is_extended(dtype):
             dtype = np.dtype(dtype)
         key = (shape, dtype, bool(weak_type), sharding, vma, memory_space)
         with intern_lock:
@@ -166,11 +162,6 @@ class ShapedArray(AbstractValue):
                 aval._tangent = None
                 _interned[key] = aval
         return aval
-
-    def __getattr__(self, name: str) -> Any:
-        if name not in told_of_types:
-            raise AttributeError(f"the type of an array has no attribute {name!r}")
-        return told_of_types[name](self)
 
     def __reduce__(self):
         return (ShapedArray, _fields_of(self))
@@ -380,7 +371,7 @@ def unmapped_aval(size: int, axis: int | None, aval: Any, *along: Any) -> Abstra
 
 def physical_aval(aval: AbstractValue) -> AbstractValue:
     """The type of the stored bits: a random key `key<fry>[3]` is `u32[3,2]`."""
-    if isinstance(aval, ShapedArray) and isinstance(aval.dtype, dtypes.ExtendedDType):
+    if isinstance(aval, ShapedArray) and dtypes.is_extended(aval.dtype):
         shape = (*aval.shape, *aval.dtype.physical_shape)
         return ShapedArray(shape, aval.dtype.physical_dtype)
     return aval

@@ -22,12 +22,12 @@ from .language import (
     Trace,
     Tracer,
     TraceTag,
+    cached_by_program,
     chosen,
     eval_jaxpr,
     get_aval,
     set_current_trace,
     unmapped_aval,
-    weakref_lru_cache,
 )
 from .partial_eval import trace_ended, trace_to_jaxpr
 from .rules import AxisData, match_axis, no_axis_name, not_mapped
@@ -143,23 +143,10 @@ def batch(
     axis_data: AxisData,
     args: Sequence[Any],
     in_dims: Sequence[int | None],
-    out_dims: Callable[[int], Sequence[int | None]] | None = None,
 ) -> tuple[list[Any], list[int | None]]:
-    """Run a flat function on a batch: (batched outputs, the batch axis of each).
-
-    If given, `out_dims(number of outputs)` says where the batch axes are moved to.
-    """
-    tag = TraceTag()
+    """Run a flat function on a batch: (batched outputs, the batch axis of each)."""
     dims: list[int | None] = []
-    outputs = batch_flat(fun, axis_data, in_dims, dims, tag)(*args)
-    if out_dims is None:
-        return outputs, dims
-    wanted = list(out_dims(len(outputs)))
-    moved = [
-        match_axis(axis_data.size, x, dim, target)
-        for x, dim, target in zip(outputs, dims, wanted, strict=True)
-    ]
-    return moved, wanted
+    return batch_flat(fun, axis_data, in_dims, dims, TraceTag())(*args), dims
 
 
 def batch_flat(
@@ -191,28 +178,18 @@ def batch_flat(
     return run
 
 
+@cached_by_program
 def batch_jaxpr(
     closed: ClosedJaxpr,
     axis_data: AxisData,
     in_dims: Sequence[int | None],
-    instantiate: Sequence[bool] | None = None,
+    instantiate: Sequence[bool] = (),
 ) -> tuple[ClosedJaxpr, tuple[int | None, ...]]:
     """The program for a batch: (batched program, the batch axis of each output).
 
     Outputs flagged in `instantiate` have their batch axis first, even when they do not
     depend on a batched input.
     """
-    flags = None if instantiate is None else tuple(instantiate)
-    return _batch_jaxpr(closed, axis_data, tuple(in_dims), flags)
-
-
-@weakref_lru_cache
-def _batch_jaxpr(
-    closed: ClosedJaxpr,
-    axis_data: AxisData,
-    in_dims: tuple[int | None, ...],
-    instantiate: tuple[bool, ...] | None,
-) -> tuple[ClosedJaxpr, tuple[int | None, ...]]:
     out_dims: list[int | None] = []
     size = axis_data.size
 
@@ -223,11 +200,10 @@ def _batch_jaxpr(
             args,
             in_dims,
         )
-        if instantiate is not None:
-            for index, wanted in enumerate(instantiate):
-                if wanted:
-                    outputs[index] = match_axis(size, outputs[index], dims[index], 0)
-                    dims[index] = 0
+        for index, wanted in enumerate(instantiate):
+            if wanted:
+                outputs[index] = match_axis(size, outputs[index], dims[index], 0)
+                dims[index] = 0
         out_dims.extend(dims)
         return outputs
 

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
-import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -19,22 +18,7 @@ from typing import Any
 import numpy as np
 
 from . import hlo
-from .runtime import DeviceList, jaxlib_version, release_references, result_handler, xc
-
-# Compiles a softmax in a third of the time. The programs are slower; the values of the
-# elementary functions are the same to rounding.
-# (jaxlib 0.12 has no such flag any more.)
-_FAST_OPTIONS = (
-    {"xla_cpu_use_fusion_emitters": False} if jaxlib_version < (0, 11) else {}
-)
-
-# The options that are not XLA flags but fields of the build options.
-_BUILD_FIELDS = (
-    "exec_time_optimization_effort",
-    "memory_fitting_effort",
-    "memory_fitting_level",
-    "optimization_level",
-)
+from .runtime import DeviceList, release_references, result_handler, xc
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,19 +28,9 @@ class CompileSettings:
     Attributes:
       options: XLA flags by name, as in `xla_cpu_enable_fast_math`; unknown names raise
         when compiling.
-      fast_compile: spend little on optimisation; None reads
-        `MINIJAX_TEST_FAST_COMPILE` from the environment.
     """
 
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
-    fast_compile: bool | None = None
-
-    @property
-    def is_fast(self) -> bool:
-        """Whether little is spent on optimisation."""
-        if self.fast_compile is None:
-            return os.environ.get("MINIJAX_TEST_FAST_COMPILE", "") == "1"
-        return self.fast_compile
 
     def make_options(self, devices: Any) -> tuple[Any, dict[str, Any]]:
         """jaxlib's options for these settings, and apart from them the XLA flags.
@@ -72,17 +46,7 @@ class CompileSettings:
         build = options.executable_build_options
         build.use_spmd_partitioning = True
         build.use_shardy_partitioner = True
-        flags = dict(self.options)
-        if self.is_fast:
-            debug = build.debug_options
-            debug.xla_backend_optimization_level = 0
-            debug.xla_llvm_disable_expensive_passes = True
-            if devices[0].platform == "cpu":
-                flags = {**_FAST_OPTIONS, **flags}
-        for field in _BUILD_FIELDS:
-            if field in flags:
-                setattr(build, field, flags.pop(field))
-        return options, flags
+        return options, dict(self.options)
 
 
 @dataclasses.dataclass(eq=False)
@@ -107,7 +71,7 @@ class Executable:
         self,
         out_avals: Sequence[Any],
         out_shardings: Sequence[Any],
-        committed: bool | Sequence[bool] = True,
+        committed: bool = True,
     ) -> Callable[[list[Any]], list[Any]]:
         """The quickest function that runs the program.
 
@@ -115,8 +79,7 @@ class Executable:
           out_avals: for each output an object with `shape`, `dtype` and `weak_type`;
             the arrays returned keep it.
           out_shardings: for each output where it lives.
-          committed: whether the arrays returned are committed to their devices; for
-            all, or for each.
+          committed: whether the arrays returned are committed to their devices.
 
         Returns:
           A function from a list of jaxlib arrays to a list of jaxlib arrays. It checks
@@ -149,17 +112,11 @@ class Executable:
 def result_handlers(
     out_avals: Sequence[Any],
     out_shardings: Sequence[Any],
-    committed: bool | Sequence[bool],
+    committed: bool,
 ) -> list[Any]:
     """What turns each raw output of a launch into a jaxlib array."""
-    if isinstance(committed, bool):
-        committed = [committed] * len(out_avals)
-    return [
-        result_handler(aval, sharding, insists)
-        for aval, sharding, insists in zip(
-            out_avals, out_shardings, committed, strict=True
-        )
-    ]
+    pairs = zip(out_avals, out_shardings, strict=True)
+    return [result_handler(aval, sharding, committed) for aval, sharding in pairs]
 
 
 def program_of(module: Any) -> str | bytes:

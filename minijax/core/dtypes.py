@@ -53,62 +53,29 @@ canonical_of: dict[np.dtype, np.dtype] = {
 }
 canonical_of[float0] = float0
 # For scalar types that are not in NumPy's tree: the types above them.
-_parents: dict[type, tuple[type, ...]] = {}
+parents: dict[type, tuple[type, ...]] = {}
 # For their dtypes: the Python type that a weakly typed one promotes as.
-_python_types: dict[np.dtype, type] = {}
+python_types: dict[np.dtype, type] = {}
 # The dtypes that never promote implicitly, and what messages say of them.
 never_promoting: dict[np.dtype, str] = {}
-# Floating point dtypes whose largest value is a number.
-without_infinity: set[np.dtype] = set()
 
 
-def add_element_type(scalar: type) -> np.dtype:
-    """Let arrays have a floating point or integer type of ml_dtypes."""
-    dtype = np.dtype(scalar)
-    is_integer = "int" in dtype.name
-    above: tuple[type, ...] = (np.floating, np.inexact)
-    if is_integer:
-        unsigned = dtype.name.startswith("uint")
-        above = (np.unsignedinteger if unsigned else np.signedinteger, np.integer)
-    canonical_of[dtype] = dtype
-    _parents[scalar] = (scalar, *above, np.number, np.generic)
-    _python_types[dtype] = int if is_integer else float
-    return dtype
-
-
-add_element_type(bfloat16)
+# bfloat16 is there from the start; `element_types` adds those of fewer bits.
+canonical_of[np.dtype(bfloat16)] = np.dtype(bfloat16)
+parents[bfloat16] = (bfloat16, np.floating, np.inexact, np.number, np.generic)
+python_types[np.dtype(bfloat16)] = float
 
 
 class extended(np.generic):
     """Abstract scalar type of all extended dtypes, for `issubdtype`; no instances."""
 
 
-class ExtendedDType:
-    """An element type that NumPy does not know, made of elements that it knows.
+def is_extended(dtype: Any) -> bool:
+    """Whether a dtype is made of elements that NumPy knows, as that of random keys.
 
-    A value of shape `s` is stored as an array of shape `s + physical_shape` and of
-    dtype `physical_dtype`; `name` is how the dtype is printed, as in `key<fry>[3]`.
-    Subclasses define these three, and how values are compared:
-    `compare(ctx, x, y, direction)` is a part of the lowering rules of `eq` and `ne`.
+    `element_types` has the class of such dtypes.
     """
-
-    type: Any = extended
-    name: Any
-    physical_shape: Any
-    physical_dtype: Any
-    compare: Callable
-    # float0 says that there is nothing to differentiate.
-    tangent_dtype: DType = float0
-
-    @property
-    def itemsize(self) -> int:
-        """Bytes of one element."""
-        return int(np.prod(self.physical_shape)) * self.physical_dtype.itemsize
-
-    def __repr__(self) -> str:
-        return self.name
-
-    __str__ = __repr__
+    return hasattr(dtype, "physical_dtype")
 
 
 # ---- questions about one type -------------------------------------------------------
@@ -128,37 +95,28 @@ def issubdtype(a: Any, b: Any) -> bool:
         return _issubdtype(a, b)
     except TypeError:
         # Not hashable, such as an object that merely has a dtype.
-        known = (type, np.dtype, ExtendedDType)
-        return _issubdtype(
-            a if isinstance(a, known) else np.dtype(a),
-            b if isinstance(b, known) else np.dtype(b),
-        )
+        return _issubdtype(*(x if isinstance(x, type) else np.dtype(x) for x in (a, b)))
 
 
 @functools.lru_cache(maxsize=4096)
 def _issubdtype(a: Any, b: Any) -> bool:
-    if isinstance(b, ExtendedDType):
-        return isinstance(a, ExtendedDType) and a == b
-    if isinstance(a, ExtendedDType):
+    if is_extended(b):
+        return is_extended(a) and a == b
+    if is_extended(a):
         a = a.type
     below = a if _is_subclass(a, np.generic) else np.dtype(a).type
     if _is_subclass(b, extended):
         return issubclass(below, b)
     above = b if _is_subclass(b, np.generic) else np.dtype(b).type
-    if below in _parents:
-        return above in _parents[below]
+    if below in parents:
+        return above in parents[below]
     return bool(np.issubdtype(below, above))
-
-
-def supports_inf(dtype: DTypeLike) -> bool:
-    """Whether the type has an infinity."""
-    return np.dtype(dtype) not in without_infinity and issubdtype(dtype, np.inexact)
 
 
 @functools.cache
 def short_dtype_name(dtype: Any) -> str:
     """The name in printed jaxprs: f32, i32, u8, bool, bf16, c64, key<fry>."""
-    if isinstance(dtype, ExtendedDType):
+    if is_extended(dtype):
         return dtype.name
     if dtype == float0:
         return "float0"
@@ -175,7 +133,7 @@ def is_float0(dtype: Any) -> bool:
 
 def has_tangents(dtype: Any) -> bool:
     """Whether values of a dtype can be differentiated: floats and complex numbers."""
-    if isinstance(dtype, ExtendedDType):
+    if is_extended(dtype):
         return not is_float0(dtype.tangent_dtype)
     return issubdtype(dtype, np.inexact)
 
@@ -218,13 +176,8 @@ def scalar_type_of(x: Any) -> type:
 
 
 @functools.cache
-def _canonical(enable_x64: bool, allow_extended: bool, dtype: Any) -> DType:
+def _canonical(enable_x64: bool, dtype: Any) -> DType:
     if issubdtype(dtype, extended):
-        if not allow_extended:
-            raise ValueError(
-                f"canonicalize_dtype: {dtype} is an extended dtype; pass "
-                "allow_extended_dtype=True to let it through."
-            )
         return dtype
     try:
         plain = np.dtype(dtype)
@@ -235,13 +188,12 @@ def _canonical(enable_x64: bool, allow_extended: bool, dtype: Any) -> DType:
     return plain if enable_x64 else canonical_of.get(plain, plain)
 
 
-def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> DType:
+def canonicalize_dtype(dtype: Any) -> DType:
     """The dtype that values get: 64-bit types become 32-bit ones outside x64 mode.
 
-    Raises TypeError if it is not a dtype, ValueError for an extended dtype unless it
-    is allowed.
+    Extended dtypes stay. Raises TypeError if it is not a dtype.
     """
-    return _canonical(state.enable_x64, allow_extended_dtype, dtype)
+    return _canonical(state.enable_x64, dtype)
 
 
 # What happens to a 64-bit dtype outside of 64-bit mode when the user asked for it, by
@@ -249,39 +201,12 @@ def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> DType:
 cut_to_32_bits: dict[str, Callable[[np.dtype, str], np.dtype]] = {}
 
 
-def _canonical_explicit(dtype: np.dtype, fun_name: str) -> np.dtype:
+def canonical_explicit(dtype: np.dtype, fun_name: str) -> np.dtype:
     """The dtype for one that the user asked for in the function named `fun_name`."""
     if state.enable_x64 or canonical_of[dtype] == dtype:
         return dtype
     cut = cut_to_32_bits.get(state.explicit_x64_dtypes)
     return canonical_of[dtype] if cut is None else cut(dtype, fun_name)
-
-
-def check_and_canonicalize_user_dtype(dtype: Any, fun_name: str | None = None) -> DType:
-    """The dtype for a `dtype=` argument of the function named `fun_name`.
-
-    A 64-bit type outside x64 mode warns and is cut to 32 bits; the Python types int,
-    float and complex mean the defaults. Raises ValueError for None or an array,
-    TypeError for a dtype that arrays cannot have.
-    """
-    if isinstance(dtype, type) and dtype in scalar_defaults:
-        return scalar_defaults[dtype][state.enable_x64]
-    if isinstance(dtype, np.dtype) and dtype in canonical_of:
-        return _canonical_explicit(dtype, fun_name or "")
-    if dtype is None:
-        raise ValueError("A dtype must be given, got None.")
-    if hasattr(dtype, "aval"):
-        raise ValueError(
-            "An array was passed as a dtype argument; write dtype=x.dtype in place "
-            "of dtype=x."
-        )
-    if issubdtype(dtype, extended):
-        return dtype
-    plain = np.dtype(dtype)
-    if plain not in canonical_of:
-        where = f" in {fun_name}" if fun_name else ""
-        raise TypeError(f"Arrays hold numbers and booleans, got dtype {dtype}{where}.")
-    return _canonical_explicit(plain, fun_name or "")
 
 
 # ---- the type of a value ------------------------------------------------------------
@@ -304,16 +229,16 @@ def dtype(x: Any) -> DType:
             return plain
         if narrow is None:
             raise TypeError(f"Arrays hold numbers and booleans, got dtype {x!r}.")
-        return _canonical_explicit(plain, "dtype")
+        return canonical_explicit(plain, "dtype")
     if isinstance(x, type):
         defaults = scalar_defaults.get(x)
         if defaults is not None:
             return defaults[state.enable_x64]
         if issubclass(x, np.generic) and not issubclass(x, extended):
-            return _canonical_explicit(np.dtype(x), "dtype")
+            return canonical_explicit(np.dtype(x), "dtype")
     elif hasattr(x, "aval"):
         return x.dtype
-    elif isinstance(x, ExtendedDType):
+    elif is_extended(x):
         return x
     elif x is None:
         raise ValueError("dtype: a value or a type must be given, got None.")
@@ -323,7 +248,7 @@ def dtype(x: Any) -> DType:
 def _dtype_of_foreign(x: Any) -> DType:
     """The dtype of a NumPy array or scalar, or anything with a `dtype` attribute."""
     found = getattr(x, "dtype", None)
-    if isinstance(found, ExtendedDType):
+    if is_extended(found):
         return found
     if not isinstance(found, np.dtype):
         try:
@@ -418,7 +343,7 @@ def _node(dtype: DType, weak_type: bool) -> Any:
     """The lattice's node of a dtype; that of a weak type is a Python type."""
     if not weak_type or dtype == bool_dtype:
         return dtype
-    return _python_types.get(dtype) or type(dtype.type(0).item())
+    return python_types.get(dtype) or type(dtype.type(0).item())
 
 
 @functools.lru_cache(maxsize=8192)

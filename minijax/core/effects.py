@@ -10,48 +10,30 @@ In JAX: `jax/_src/effects.py`.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 
 class Effect:
     """Base class of all effects. Instances must hash and compare by meaning."""
 
+    def renamed(self, rename: Callable[[Any], Any]) -> Effect | None:
+        """The effect where `rename` says what an input is called; None: it has no name.
 
-class JaxprInputEffect(Effect):
-    """An effect on one input of an equation or a jaxpr, such as reading a ref.
+        Effects on inputs override it, such as that of reading a ref: they name a
+        variable, or a position where no variables exist yet (in a type rule).
+        """
+        return self
 
-    `input` is the variable, or the position of the input where no variables exist
-    yet (in a type rule).
-    """
 
-    def __init__(self, input: Any) -> None:
-        self.input = input
-
-    def replace(self, input: Any) -> JaxprInputEffect:
-        """The same effect on another input."""
-        return type(self)(input)
-
-    def __eq__(self, other: object) -> bool:
-        if not isinstance(other, JaxprInputEffect):
-            return NotImplemented
-        return type(self) is type(other) and self.input == other.input
-
-    def __hash__(self) -> int:
-        return hash((type(self), self.input))
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self.input})"
+def _renamed(effects: Iterable[Effect], rename: Callable[[Any], Any]) -> frozenset:
+    found = [effect.renamed(rename) for effect in effects]
+    return frozenset(effect for effect in found if effect is not None)
 
 
 def with_inputs(effects: Iterable[Effect], inputs: Sequence[Any]) -> frozenset:
     """The effects of a type rule, on positions, as effects on an equation's inputs."""
-    return frozenset(
-        effect.replace(inputs[effect.input])
-        if isinstance(effect, JaxprInputEffect)
-        else effect
-        for effect in effects
-    )
+    return _renamed(effects, lambda position: inputs[position])
 
 
 def positional(effects: Iterable[Effect], inputs: Sequence[Any]) -> frozenset:
@@ -60,14 +42,7 @@ def positional(effects: Iterable[Effect], inputs: Sequence[Any]) -> frozenset:
     Effects on the program's inputs become effects on their positions. Effects on refs
     that the program makes itself, which are not among `inputs`, are left out.
     """
-    position = {var: index for index, var in enumerate(inputs)}
-    seen = []
-    for effect in effects:
-        if not isinstance(effect, JaxprInputEffect):
-            seen.append(effect)
-        elif effect.input in position:
-            seen.append(effect.replace(position[effect.input]))
-    return frozenset(seen)
+    return _renamed(effects, {var: index for index, var in enumerate(inputs)}.get)
 
 
 class EffectTypeSet:
@@ -119,14 +94,7 @@ def of_program(eqns: Iterable[Any], inputs: Sequence[Any]) -> frozenset:
     `inputs` are the constvars and invars of the program.
     """
     every = no_effects.union(*(eqn.effects for eqn in eqns if eqn.effects))
-    if not every:
-        return no_effects
-    return frozenset(
-        effect
-        for effect in every
-        if not isinstance(effect, JaxprInputEffect)
-        or any(effect.input is var for var in inputs)
-    )
+    return _renamed(every, {var: var for var in inputs}.get) if every else no_effects
 
 
 def of_equation(jaxpr: Any, invars: Sequence[Any]) -> frozenset:

@@ -165,9 +165,6 @@ class JitFunction:
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         return self if instance is None else functools.partial(self, instance)
 
-    def __reduce__(self) -> tuple:
-        return (JitFunction, (self._fun, self._options))
-
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
             call = None

@@ -25,10 +25,11 @@ In JAX: `jax/_src/core.py`.
 from __future__ import annotations
 
 import dataclasses
+import functools
 import operator
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, NoReturn, final
+from typing import Any, final
 
 import numpy as np
 
@@ -49,6 +50,7 @@ from .avals import (
     unmapped_aval,
     valid_jaxtype,
 )
+from .errors import AnyFunction
 from .events import enter
 from .source_info import DebugInfo, no_debug_info
 from .state import install, state
@@ -598,13 +600,6 @@ class Tracer:
     size = property(lambda self: self.aval.size)
     vma = property(lambda self: self.aval.vma)
 
-    @property
-    def sharding(self) -> NoReturn:
-        raise AttributeError(
-            f"A {self._error_repr()} has no attribute 'sharding': devices hold values, "
-            "and a tracer has none. `minijax.typeof(x).sharding` is that of its type."
-        )
-
     def full_lower(self) -> Any:
         """The simplest equivalent value, without this trace where it adds nothing."""
         return self
@@ -704,6 +699,20 @@ def weakref_lru_cache(function: Callable, maxsize: int = 2048) -> Callable:
     (x64 mode, the mesh, ...), is part of the key.
     """
     return runtime.weakref_lru_cache(lambda: state.trace_key, function, maxsize)
+
+
+def cached_by_program(function: AnyFunction) -> AnyFunction:
+    """`weakref_lru_cache` of a function that is called with lists: they become tuples.
+
+    So that equal questions about one program have one answer, and share what it holds.
+    """
+    cached = weakref_lru_cache(function)
+
+    @functools.wraps(function)
+    def call(program: Any, *args: Any) -> Any:
+        return cached(program, *[tuple(x) if type(x) is list else x for x in args])
+
+    return call  # type: ignore[return-value]
 
 
 def ensure_compile_time_eval() -> set_current_trace:

@@ -237,7 +237,7 @@ class LoweringRuleContext:
 def is_free_constant(value: Any) -> bool:
     """Whether a constant is an argument of the executable rather than written in it."""
     aval = getattr(value, "aval", None)
-    if aval is not None and isinstance(aval.dtype, dtypes.ExtendedDType):
+    if aval is not None and dtypes.is_extended(aval.dtype):
         return True
     return getattr(value, "nbytes", 0) > MAX_EMBEDDED_BYTES
 
@@ -360,7 +360,7 @@ def lowering_rule(eqn: language.JaxprEqn, platform: str) -> Callable:
     rules = eqn.primitive.lowerings
     rule = rules.get(platform) or rules.get(None)
     if rule is None:
-        place = source_info.summarize(eqn.source_info)
+        place = source_info.format_line(eqn.source_info)
         raise NotImplementedError(
             f"MLIR translation rule for primitive '{eqn.primitive}' not found for "
             f"platform {platform}. It is used at {place}."

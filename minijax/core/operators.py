@@ -163,18 +163,17 @@ def binary_operator(
     """
     kinds = frozenset(kinds)
 
-    def attempt(left, right, other) -> Any:
-        """The operation on operands of any types, one of which is `other`."""
-        operand = _as_operand(other)
-        if operand is NotImplemented:
-            if type(other) not in refused:
+    def attempt(left, right) -> Any:
+        """The operation on operands of any types, one of which is an array."""
+        operands = [_as_operand(left), _as_operand(right)]
+        if operands[0] is NotImplemented or operands[1] is NotImplemented:
+            if {type(left), type(right)}.isdisjoint(refused):
                 return NotImplemented
             raise TypeError(
                 f"unsupported operand type(s) for {symbol}: {type(left).__name__!r} "
                 f"and {type(right).__name__!r}. Write jnp.asarray(...) around the "
                 "sequence."
             )
-        operands = (operand, right) if other is left else (left, operand)
         return apply_operator.run(name, *operands)
 
     def forward(self, other) -> Any:
@@ -187,7 +186,7 @@ def binary_operator(
                 if number is not None:
                     return bind(self, number)
         try:
-            return attempt(self, other, other)
+            return attempt(self, other)
         except Exception as error:
             filter_traceback.run(error)
             raise
@@ -199,7 +198,7 @@ def binary_operator(
             if number is not None:
                 return bind(number, self)
         try:
-            return attempt(other, self, other)
+            return attempt(other, self)
         except Exception as error:
             filter_traceback.run(error)
             raise

@@ -36,6 +36,7 @@ from .language import (
     Trace,
     Tracer,
     Var,
+    cached_by_program,
     escaped_tracer_error,
     no_debug_info,
     set_current_trace,
@@ -427,6 +428,7 @@ def dce_jaxpr(
     return smaller_jaxpr, used_inputs
 
 
+@cached_by_program
 def dce_closed_jaxpr(
     closed: ClosedJaxpr, used_outputs: Flags, instantiate: Flags = ()
 ) -> tuple[ClosedJaxpr, list[bool]]:
@@ -435,13 +437,6 @@ def dce_closed_jaxpr(
     Rules of primitives call this one: a rule that asks several times about a program
     in a program would else double the work at each level of nesting.
     """
-    return _dce_closed_jaxpr(closed, tuple(used_outputs), tuple(instantiate))
-
-
-@weakref_lru_cache
-def _dce_closed_jaxpr(
-    closed: ClosedJaxpr, used_outputs: tuple[bool, ...], instantiate: tuple[bool, ...]
-) -> tuple[ClosedJaxpr, list[bool]]:
     jaxpr, used_inputs = dce_jaxpr(closed.jaxpr, used_outputs, instantiate or False)
     kept = set(jaxpr.constvars)
     consts = [

@@ -254,12 +254,6 @@ def _as_array(scalar: Any, aval: ShapedArray) -> Any:
     return trace.lift(scalar) if hasattr(trace, "lift") else scalar
 
 
-def full_of(aval: ShapedArray, value: Any) -> Any:
-    """An array of a given type with every entry `value`; a plain scalar of rank 0."""
-    scalar = scalar_like(aval, value)
-    return _broadcast(scalar, aval.shape) if aval.shape else scalar
-
-
 def scalar_like(aval: Any, value: Any) -> Any:
     """`value` as a scalar of the dtype and weak type of `aval`: a literal in jaxprs."""
     dtype = np.dtype(aval.dtype)

@@ -19,14 +19,13 @@ from typing import Any
 # Read by C++ code when the first client is made.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "1")
 
-import contextlib
 import functools
 import signal
-import sys
 import threading
 
 import numpy as np
 from jaxlib import _hlo, _jax  # type: ignore[attr-defined]  # noqa: E402
+from jaxlib import _pretty_printer as pretty_printer  # type: ignore # noqa: E402, F401
 from jaxlib import utils as _utils  # type: ignore[attr-defined]  # noqa: E402
 from jaxlib import version as _version  # noqa: E402
 from jaxlib import weakref_lru_cache as _weak  # type: ignore[attr-defined] # noqa: E402
@@ -50,7 +49,6 @@ DeviceList = _jax.DeviceList
 HloSharding = _hlo.HloSharding
 JaxRuntimeError = _jax.JaxRuntimeError
 Traceback = _jax.Traceback
-get_traceback = Traceback.get_traceback
 batched_device_put = _jax.batched_device_put
 topological_sort = _utils.topological_sort
 
@@ -124,16 +122,6 @@ def result_handler(aval: Any, sharding: Any, committed: bool) -> Any:
         # The skipped check would compare devices one by one at every launch.
         return _jax.array_result_handler(aval, sharding, committed, True)
     return _jax.array_result_handler(aval, sharding, committed)
-
-
-def __getattr__(name: str) -> Any:
-    """Loads the pretty printer when it is first asked for."""
-    if name == "pretty_printer":
-        from jaxlib import _pretty_printer  # type: ignore[attr-defined]
-
-        globals()["pretty_printer"] = _pretty_printer
-        return _pretty_printer
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 class Clients(dict[str, Any]):
@@ -232,23 +220,6 @@ class SingleDeviceSharding(Sharding):
         self.memory_kind = _jax.check_and_canonicalize_memory_kind(
             memory_kind, self._internal_device_list
         )
-        self._hash = hash((device, self.memory_kind))
-
-    def __eq__(self, other: object) -> bool:
-        if self is other:
-            return True
-        return (
-            isinstance(other, SingleDeviceSharding)
-            and self._device == other._device
-            and self.memory_kind == other.memory_kind
-        )
-
-    def __hash__(self) -> int:
-        return self._hash
-
-    def __repr__(self) -> str:
-        kind = "" if self.memory_kind is None else f", memory_kind={self.memory_kind}"
-        return f"SingleDeviceSharding(device={self._device!r}{kind})"
 
     def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
         return replicated
@@ -295,63 +266,3 @@ def put(array: np.ndarray, aval: Any, device: Any, committed: bool) -> Any:
     return batched_device_put(
         aval, sharding, [array], [device], committed, False, _COPY, True
     )
-
-
-# ---------------------------------------------------------------------------
-# From device to host
-
-
-class _JaxBlocker:
-    """Keeps jaxlib from importing jax on its own, thread by thread.
-
-    Some C++ functions import `jax._src.core` to find a class for their result, and do
-    without when there is none. That would load all of jax into a process that only
-    wants minijax. A `jax` that is already imported is not touched.
-    """
-
-    def __init__(self) -> None:
-        self.threads: dict[int, int] = {}
-
-    def find_spec(self, name: str, path: Any = None, target: Any = None) -> None:
-        if name == "jax" and threading.get_ident() in self.threads:
-            raise ModuleNotFoundError("minijax works without jax", name="jax")
-
-    def __enter__(self) -> None:
-        thread = threading.get_ident()
-        self.threads[thread] = self.threads.get(thread, 0) + 1
-        if self not in sys.meta_path:
-            sys.meta_path.insert(0, self)
-
-    def __exit__(self, *exception: Any) -> None:
-        thread = threading.get_ident()
-        self.threads[thread] -= 1
-        if not self.threads[thread]:
-            del self.threads[thread]
-
-
-without_jax = _JaxBlocker()
-
-
-def to_numpy(buffer: Any) -> np.ndarray:
-    """The value of a jaxlib array as a read-only NumPy array.
-
-    On the CPU a single-device array is not copied. Shardings of several devices have a
-    method that puts the parts together.
-
-    Raises:
-      RuntimeError: if the array was deleted or donated, or if other processes hold
-        parts of it.
-      JaxRuntimeError: if the program that computes it failed.
-    """
-    if buffer.is_deleted():
-        raise RuntimeError("Array has been deleted.")
-    sharding = buffer._sharding
-    if sharding.num_devices == 1:
-        # For NumPy's own dtypes jaxlib's arrays speak the buffer protocol, unless the
-        # program failed or the device is no CPU. (NumPy itself would not say so.)
-        if buffer.aval.dtype.isbuiltin == 1:
-            with contextlib.suppress(BufferError):
-                return np.asarray(memoryview(buffer))
-        with without_jax:
-            return buffer._single_device_array_to_np_array_did_copy()[0]
-    return sharding.to_numpy(buffer)

@@ -179,23 +179,8 @@ def _convert_now(x, **params):
 
 
 def convert_element_type(operand, new_dtype) -> Any:
-    """Elementwise cast, as a C++ `static_cast` does it.
-
-    Args:
-      operand: an array or scalar.
-      new_dtype: the dtype of the result; 64-bit dtypes become 32-bit ones outside x64
-        mode. Complex to real keeps the real part, with a warning.
-
-    Returns:
-      An array of the operand's shape; the operand itself if it has that dtype and no
-      weak type.
-
-    Raises:
-      TypeError: if `new_dtype` is not a dtype of arrays.
-      ValueError: between two extended dtypes, such as those of random keys.
-    """
-    dtype = dtypes.check_and_canonicalize_user_dtype(new_dtype, "convert_element_type")
-    return convert_element_type_to(operand, dtype, weak_type=False)
+    """Elementwise cast, as a C++ `static_cast` does it; not weakly typed."""
+    return convert_element_type_to(operand, dtypes.dtype(new_dtype))
 
 
 def convert_element_type_to(
@@ -218,9 +203,7 @@ def convert_element_type_to(
     elif hasattr(operand, "__jax_array__"):
         operand = operand.__jax_array__()
     old_dtype = dtypes.dtype(operand)
-    if isinstance(new_dtype, dtypes.ExtendedDType) or isinstance(
-        old_dtype, dtypes.ExtendedDType
-    ):
+    if dtypes.is_extended(new_dtype) or dtypes.is_extended(old_dtype):
         if new_dtype is None or new_dtype == old_dtype:
             return operand
         raise ValueError(
@@ -400,10 +383,10 @@ def broadcast_in_dim(
 def filled_like(x, value: int | float | bool) -> Any:
     """An array of the type of `x`, weak if `x` is, with every entry `value`."""
     aval: Any = get_aval(x)
-    filled = rules.full_of(aval, value)
+    scalar = rules.scalar_like(aval, value)
     if aval.shape:
-        return filled
-    return convert_element_type_to(filled, aval.dtype, aval.weak_type)
+        return broadcast_in_dim(scalar, aval.shape, ())
+    return convert_element_type_to(scalar, aval.dtype, aval.weak_type)
 
 
 # ----------------------------------------------------------------------------------

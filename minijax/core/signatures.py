@@ -215,23 +215,6 @@ class CallSignature:
         """The arguments of a call, flat."""
         return Bound(*self.flatten(args, kwargs), len(args))
 
-    def type_of(
-        self,
-        leaf: Any,
-        position: int,
-        args: tuple,
-        kwargs: dict[str, Any],
-        rule: Callable[[Any], AbstractValue] = get_aval,
-    ) -> AbstractValue:
-        """The type of the leaf at a position; TypeError, naming it, if it has none."""
-        try:
-            aval = rule(leaf)
-        except TypeError as error:
-            raise self.bad_leaf(self.bind(args, kwargs), position, error) from None
-        if type(aval) in argument_checks:
-            argument_checks[type(aval)](self, self.bind(args, kwargs), position)
-        return aval
-
     def types_of(
         self,
         leaves: Sequence[Any],
@@ -247,10 +230,17 @@ class CallSignature:
             avals = tuple(map(rule, leaves))
             if argument_checks.keys().isdisjoint(map(type, avals)):
                 return avals
-        return tuple(  # one of them is to be checked, or has no type
-            self.type_of(leaf, position, args, kwargs, rule)
-            for position, leaf in enumerate(leaves)
-        )
+        bound = self.bind(args, kwargs)
+        found = []
+        for position, leaf in enumerate(leaves):
+            try:
+                aval = rule(leaf)
+            except TypeError as error:
+                raise self.bad_leaf(bound, position, error) from None
+            if type(aval) in argument_checks:
+                argument_checks[type(aval)](self, bound, position)
+            found.append(aval)
+        return tuple(found)
 
     def check_statics(self, statics: tuple) -> None:
         """ValueError, naming the argument, for a static value that cannot be hashed."""
@@ -380,10 +370,10 @@ def lazy_debug_info(fun: Callable, args_tree: Any, traced_for: str) -> DebugInfo
         args = tree_unflatten(args_tree, range(args_tree.num_leaves))
         return signature.leaf_names(signature.bind(args, {}))
 
+    info = DebugInfo(traced_for, fun_name(fun), fun_place(fun), names_of=names)
     if state.check_tracer_leaks:
-        # Worked out now, the names hold no function, which may hold a tracer.
-        return DebugInfo(traced_for, fun_name(fun), fun_place(fun), names())
-    return DebugInfo(traced_for, fun_name(fun), fun_place(fun), names_of=names)
+        info.arg_names  # noqa: B018  once known, they hold no function, nor its tracers
+    return info
 
 
 def flatten_function(

@@ -84,7 +84,7 @@ class SourceInfo:
         self.name_stack = name_stack
 
     def __repr__(self) -> str:
-        return f"SourceInfo({summarize(self)})"
+        return f"SourceInfo({format_line(self) or 'unknown'})"
 
 
 install("name_stack", NameStack())
@@ -182,16 +182,6 @@ def format_frame(frame: Frame) -> str:
 def source_text(frame: Frame) -> str:
     """The line of source that a frame points at, or "" when it cannot be read."""
     return linecache.getline(frame.file_name, frame.start_line).strip()
-
-
-def summarize(source: Any, num_frames: int = 1) -> str:
-    """The user's innermost frames, outermost first, one a line; "unknown" if none."""
-    frames = []
-    for frame in user_frames(source):
-        frames.append(format_frame(frame))
-        if len(frames) == num_frames:
-            break
-    return "\n".join(reversed(frames)) or "unknown"
 
 
 def format_line(source: Any) -> str:

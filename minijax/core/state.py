@@ -67,7 +67,6 @@ class State(threading.local):
     enable_x64: bool = False
     explicit_x64_dtypes: str = "warn"
     numpy_dtype_promotion: str = "standard"
-    numpy_rank_promotion: str = "allow"
     default_device: Any = None
     disable_jit: bool = False
 
@@ -86,7 +85,7 @@ positions: dict[str, int] = {
         (
             *("axis_env", "mesh", "abstract_mesh", "replaced"),
             *("enable_x64", "explicit_x64_dtypes", "numpy_dtype_promotion"),
-            *("numpy_rank_promotion", "default_device", "disable_jit"),
+            *("default_device", "disable_jit"),
         )
     )
 }

@@ -43,7 +43,6 @@ def _new_registry(name: str, *, none_is_node: bool) -> Any:
 default_registry = _new_registry("default_registry", none_is_node=True)
 # Where None stands for "no value here", as in `in_axes`, and so is a leaf.
 none_leaf_registry = _new_registry("none_leaf_registry", none_is_node=False)
-registries = (default_registry, none_leaf_registry)
 
 
 # ---- flatten and put together -------------------------------------------------------

@@ -9,12 +9,12 @@ from minijax.core.source_info import SourceInfo as SourceInfo
 from minijax.core.source_info import current as current
 from minijax.core.source_info import current_name_stack as current_name_stack
 from minijax.core.source_info import reset_name_stack as reset_name_stack
-from minijax.core.source_info import summarize as summarize
 from minijax.core.source_info import transform_name_stack as transform_name_stack
 from minijax.core.source_info import user_context as user_context
 from minijax.support.user_source import extend_name_stack as extend_name_stack
 from minijax.support.user_source import new_source_info as new_source_info
 from minijax.support.user_source import register_exclusion as register_exclusion
+from minijax.support.user_source import summarize as summarize
 
 
 def set_name_stack(name_stack: NameStack) -> NameStackContext:

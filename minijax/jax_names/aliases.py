@@ -8,10 +8,8 @@ them: they are not listed, and a test holds it.
 
 from __future__ import annotations
 
-import difflib
 import dis
 import importlib
-import importlib.abc
 import importlib.machinery
 import importlib.util
 import sys
@@ -76,7 +74,7 @@ class Alias(types.ModuleType):
         return sorted(names)
 
 
-class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
+class _Finder:
     """Finds `jax` and its modules, before Python looks into folders."""
 
     def find_spec(
@@ -88,7 +86,8 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
             parent, _, name = fullname.rpartition(".")
             text = _missing(parent, name, dir(sys.modules[parent]))
             raise ModuleNotFoundError(text, name=fullname)
-        return importlib.machinery.ModuleSpec(fullname, self, is_package=True)
+        loader: Any = self
+        return importlib.machinery.ModuleSpec(fullname, loader, is_package=True)
 
     def create_module(self, spec: importlib.machinery.ModuleSpec) -> Alias:
         return Alias(spec.name)
@@ -166,6 +165,8 @@ def _inner_names() -> set[str]:
 
 def _missing(module: str, name: str, there: list[str]) -> str:
     """The message for a missing name: who imported it, from which line, what exists."""
+    import difflib
+
     frame: types.FrameType | None = sys._getframe(2)
     while frame and frame.f_globals.get("__name__", "").startswith(
         ("importlib", "minijax.jax_names")

@@ -68,7 +68,7 @@ NAMES: dict[str, dict[str, str]] = {
     "jax._src.dispatch": {"wait_for_tokens": "minijax:effects_barrier"},
     "jax._src.dtypes": {
         "DType": "numpy:dtype",
-        "ExtendedDType": "minijax.core.dtypes:ExtendedDType",
+        "ExtendedDType": "minijax.support.element_types:ExtendedDType",
     },
     "jax._src.flatten_util": {"ravel_pytree": "minijax.flatten_util:ravel_pytree"},
     "jax._src.state.types": {"AbstractRef": "minijax.values.ref_avals:AbstractRef"},

@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 
 from minijax.backend.dialects import dialect, message_of
-from minijax.core import dtypes, hlo, source_info
+from minijax.core import dtypes, hlo
 from minijax.core.language import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from minijax.core.partial_eval import trace_to_jaxpr
+from minijax.support.user_source import summarize
 
 Rule = Callable[..., Any]
 
@@ -167,7 +168,7 @@ def _lower_eqn(
     kernel: Kernel, eqn: JaxprEqn, inputs: list[Any], is_used: bool
 ) -> list[Any]:
     machine = kernel.machine
-    place = source_info.summarize(eqn.source_info)
+    place = summarize(eqn.source_info)
     refused = f"the kernel {kernel.name!r} cannot be compiled for {machine.name}"
     rule_of_eqn = machine.rule_of(eqn.primitive.name)
     if rule_of_eqn is None:

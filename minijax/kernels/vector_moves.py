@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes, shaping
+from minijax.core import shaping
 from minijax.core.language import get_aval
 from minijax.kernels import masked_access
 from minijax.primitives.elementwise import rounding
 from minijax.primitives.index import dynamic_slicing
 from minijax.primitives.shape import casting, joining, slicing
+from minijax.support import element_types
 
 
 def load(ref: Any, *, mask: Any = None) -> Any:
@@ -95,7 +96,7 @@ def bitcast(x: Any, ty: Any) -> Any:
     Raises ValueError for arrays of one axis, and for rows that do not fit together.
     """
     aval = get_aval(x)
-    dtype = dtypes.check_and_canonicalize_user_dtype(ty, "bitcast")
+    dtype = element_types.check_and_canonicalize_user_dtype(ty, "bitcast")
     if aval.ndim < 2:
         raise ValueError(
             "bitcast of an array with fewer than two axes; reshape it to (1, n) first."

@@ -36,11 +36,10 @@ from minijax.core.shaping import (
     broadcast_in_dim, broadcast_in_dim_p,
 )
 from minijax.primitives.shape.casting import (
-    bitcast_convert_type, bitcast_convert_type_p, reduce_precision, reduce_precision_p,
+    bitcast_convert_type, bitcast_convert_type_p, convert_element_type,
+    reduce_precision, reduce_precision_p,
 )
-from minijax.core.shaping import (
-    convert_element_type, convert_element_type_p, stage, stage_p,
-)
+from minijax.core.shaping import convert_element_type_p, stage, stage_p
 from minijax.primitives.parallel.collectives import (
     all_gather, all_gather_p, all_to_all, all_to_all_p, axis_index, axis_index_p,
     axis_size, pbroadcast, pmax, pmax_p, pmean, pmin, pmin_p, ppermute, ppermute_p,

@@ -100,7 +100,7 @@ def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
         raise NotImplementedError("`type` argument of array.view() is not supported.")
     if dtype is None:
         return self
-    dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "view")
+    dtype = element_types.check_and_canonicalize_user_dtype(dtype, "view")
     if self.dtype == dtype:
         return self
     bits_in = element_types.itemsize_bits(self.dtype)

@@ -93,7 +93,7 @@ def user_dtype(dtype: Any, default: Any, name: str) -> Any:
     """The dtype that a user gave to the function `name`, checked, or the default."""
     if dtype is None:
         return default
-    return dtypes.check_and_canonicalize_user_dtype(dtype, name)
+    return element_types.check_and_canonicalize_user_dtype(dtype, name)
 
 
 def constant_like(x: Any, value: Any) -> Any:

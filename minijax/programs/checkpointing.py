@@ -68,7 +68,7 @@ from minijax.programs.saving_policies import checkpoint_name as checkpoint_name
 from minijax.programs.saving_policies import checkpoint_policies as checkpoint_policies
 from minijax.programs.saving_policies import name_p, nothing_saveable
 from minijax.support.tree_util import broadcast_prefix
-from minijax.support.user_source import extend_name_stack
+from minijax.support.user_source import extend_name_stack, summarize
 from minijax.transforms import differentiation, rematerialize, splitting
 from minijax.transforms.rematerialize import Offloadable as Offloadable
 from minijax.transforms.rematerialize import Recompute as Recompute
@@ -534,7 +534,7 @@ def _sources(jaxpr: Jaxpr, names: Sequence[str]) -> list[tuple[Any, str]]:
         if v in saved
     ]
     for eqn in jaxpr.eqns:
-        place = source_info.summarize(eqn.source_info)
+        place = summarize(eqn.source_info)
         for var in eqn.outvars:
             if var not in saved:
                 continue

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from minijax.backend.build_settings import BuildSettings
 from minijax.compile import caching
 from minijax.compile.refs import StatefulProgram
 from minijax.core import compiler, dispatch, lowering
@@ -64,7 +65,7 @@ class LibraryCompilation(dispatch.Compilation):
     ) -> compiler.Executable:
         if type(request.place) is Placement:
             return partitioned.load(lowered, request.place, request.options)
-        settings = compiler.CompileSettings(options=dict(request.options))
+        settings = BuildSettings(options=dict(request.options))
         return caching.load_or_compile(lowered, [request.place], settings)
 
     def program(

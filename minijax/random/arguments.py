@@ -27,7 +27,9 @@ StaticShape = tuple[int, ...]
 
 def sampler_dtype(default: type, dtype: DTypeLike | None) -> np.dtype:
     """Returns the dtype asked for, or the default one for `default` (float, int)."""
-    return dtypes.check_and_canonicalize_user_dtype(default if dtype is None else dtype)
+    return element_types.check_and_canonicalize_user_dtype(
+        default if dtype is None else dtype
+    )
 
 
 def any_dtype(name: str, dtype: DTypeLike | None) -> np.dtype:

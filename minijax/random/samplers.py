@@ -30,7 +30,7 @@ def _unsigned_dtype(name: str, dtype: DTypeLike | None) -> np.dtype:
     if dtype is None:
         dtype = element_types.default_uint_dtype()
     else:
-        dtype = dtypes.check_and_canonicalize_user_dtype(dtype)
+        dtype = element_types.check_and_canonicalize_user_dtype(dtype)
     if not dtypes.issubdtype(dtype, np.unsignedinteger):
         raise ValueError(
             f"dtype argument to `{name}` must be an unsigned int dtype, got {dtype}"

@@ -15,11 +15,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from minijax.core import dtypes
 from minijax.core.dtypes import (
+    DType,
     DTypeLike,
-    ExtendedDType,
-    add_element_type,
     bool_dtype,
+    canonical_explicit,
     canonical_of,
     cut_to_32_bits,
     default_float_dtype,
@@ -35,8 +36,9 @@ from minijax.core.dtypes import (
     least_upper_bound,
     never_promoting,
     no_promotion,
+    parents,
+    python_types,
     scalar_defaults,
-    without_infinity,
 )
 from minijax.core.events import enter
 from minijax.core.state import state
@@ -79,9 +81,23 @@ def default_int_dtype() -> np.dtype:
     return scalar_defaults[int][state.enable_x64]
 
 
+def _add_element_type(scalar: type) -> np.dtype:
+    """Let arrays have a floating point or integer type of ml_dtypes."""
+    dtype = np.dtype(scalar)
+    is_integer = "int" in dtype.name
+    above: tuple[type, ...] = (np.floating, np.inexact)
+    if is_integer:
+        unsigned = dtype.name.startswith("uint")
+        above = (np.unsignedinteger if unsigned else np.signedinteger, np.integer)
+    enter(canonical_of, dtype, dtype)
+    enter(parents, scalar, (scalar, *above, np.number, np.generic))
+    enter(python_types, dtype, int if is_integer else float)
+    return dtype
+
+
 def _add(family: str, *scalars: Any) -> tuple[np.dtype, ...]:
     """Let arrays have these types, which never promote implicitly."""
-    found = tuple(add_element_type(scalar) for scalar in scalars if scalar is not None)
+    found = tuple(_add_element_type(scalar) for scalar in scalars if scalar is not None)
     for each in found:
         enter(never_promoting, each, family)
     return found
@@ -98,10 +114,11 @@ _small_ints_family = "1-, 2- and 4-bit integers"
 small_signed_ints = _add(_small_ints_family, int1, int2, int4)
 small_unsigned_ints = _add(_small_ints_family, uint1, uint2, uint4)
 
-without_infinity.update(
-    np.dtype(scalar)
-    for scalar in (
-        *(float8_e4m3b11fnuz, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2fnuz),
+# Floating point dtypes whose largest value is a number.
+_without_infinity = frozenset(
+    map(
+        np.dtype,
+        (float8_e4m3b11fnuz, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2fnuz),
     )
 )
 promotable_dtypes = tuple(dtype for dtype in canonical_of if dtype != float0)
@@ -115,7 +132,35 @@ def _of_kind(*kinds: Any) -> frozenset[np.dtype]:
     )
 
 
-# ---- random keys --------------------------------------------------------------------
+# ---- extended dtypes, and those of random keys ---------------------------------------
+
+
+class ExtendedDType:
+    """An element type that NumPy does not know, made of elements that it knows.
+
+    A value of shape `s` is stored as an array of shape `s + physical_shape` and of
+    dtype `physical_dtype`; `name` is how the dtype is printed, as in `key<fry>[3]`.
+    Subclasses define these three, and how values are compared:
+    `compare(ctx, x, y, direction)` is a part of the lowering rules of `eq` and `ne`.
+    """
+
+    type: Any = extended
+    name: Any
+    physical_shape: Any
+    physical_dtype: Any
+    compare: Callable
+    # float0 says that there is nothing to differentiate.
+    tangent_dtype: DType = float0
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of one element."""
+        return int(np.prod(self.physical_shape)) * self.physical_dtype.itemsize
+
+    def __repr__(self) -> str:
+        return self.name
+
+    __str__ = __repr__
 
 
 class prng_key(extended):
@@ -154,11 +199,6 @@ class PRNGKeyDType(ExtendedDType):
 
     def __hash__(self) -> int:
         return self._hash
-
-
-def is_extended(dtype: Any) -> bool:
-    """Whether a dtype object is an extended one."""
-    return isinstance(dtype, ExtendedDType)
 
 
 # ---- questions about one type -------------------------------------------------------
@@ -202,6 +242,11 @@ def isdtype(dtype: DTypeLike, kind: Any) -> bool:
         if asked == wanted:
             return True
     return False
+
+
+def supports_inf(dtype: DTypeLike) -> bool:
+    """Whether the type has an infinity."""
+    return np.dtype(dtype) not in _without_infinity and issubdtype(dtype, np.inexact)
 
 
 def is_weakly_typed(x: Any) -> bool:
@@ -393,6 +438,47 @@ def _refuse_to_cut(dtype: np.dtype, fun_name: str) -> np.dtype:
 enter(cut_to_32_bits, "warn", _warn_and_cut)
 enter(cut_to_32_bits, "error", _refuse_to_cut)
 enter(cut_to_32_bits, "allow", lambda dtype, fun_name: dtype)
+
+
+def canonicalize_dtype(dtype: Any, allow_extended_dtype: bool = False) -> DType:
+    """The dtype that values get: 64-bit types become 32-bit ones outside x64 mode.
+
+    Raises TypeError if it is not a dtype, ValueError for an extended dtype unless it
+    is allowed.
+    """
+    if issubdtype(dtype, extended) and not allow_extended_dtype:
+        raise ValueError(
+            f"canonicalize_dtype: {dtype} is an extended dtype; pass "
+            "allow_extended_dtype=True to let it through."
+        )
+    return dtypes.canonicalize_dtype(dtype)
+
+
+def check_and_canonicalize_user_dtype(dtype: Any, fun_name: str | None = None) -> DType:
+    """The dtype for a `dtype=` argument of the function named `fun_name`.
+
+    A 64-bit type outside x64 mode warns and is cut to 32 bits; the Python types int,
+    float and complex mean the defaults. Raises ValueError for None or an array,
+    TypeError for a dtype that arrays cannot have.
+    """
+    if isinstance(dtype, type) and dtype in scalar_defaults:
+        return scalar_defaults[dtype][state.enable_x64]
+    if isinstance(dtype, np.dtype) and dtype in canonical_of:
+        return canonical_explicit(dtype, fun_name or "")
+    if dtype is None:
+        raise ValueError("A dtype must be given, got None.")
+    if hasattr(dtype, "aval"):
+        raise ValueError(
+            "An array was passed as a dtype argument; write dtype=x.dtype in place "
+            "of dtype=x."
+        )
+    if issubdtype(dtype, extended):
+        return dtype
+    plain = np.dtype(dtype)
+    if plain not in canonical_of:
+        where = f" in {fun_name}" if fun_name else ""
+        raise TypeError(f"Arrays hold numbers and booleans, got dtype {dtype}{where}.")
+    return canonical_explicit(plain, fun_name or "")
 
 
 def _strict_lattice(enable_x64: bool) -> dict[Any, tuple]:

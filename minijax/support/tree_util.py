@@ -22,7 +22,7 @@ from minijax.core.trees import (
     KeyPath,
     PyTreeDef,
     default_registry,
-    registries,
+    none_leaf_registry,
     tree_flatten,
     tree_leaves,
     tree_structure,
@@ -287,7 +287,7 @@ def register_pytree_node(
     `flatten_with_keys_func(x)` returns (key, item) pairs and the metadata. Raises
     ValueError for a class that is registered already. Subclasses are not nodes.
     """
-    for registry in registries:
+    for registry in (default_registry, none_leaf_registry):
         registry.register_node(
             nodetype, flatten_func, unflatten_func, flatten_with_keys_func
         )
@@ -377,7 +377,7 @@ def register_dataclass(
             f"register_dataclass: the fields {', '.join(shared)} stand in both "
             "data_fields and meta_fields; a field is one or the other."
         )
-    for registry in registries:
+    for registry in (default_registry, none_leaf_registry):
         registry.register_dataclass_node(nodetype, list(data), list(meta))
     return nodetype
 

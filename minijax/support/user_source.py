@@ -19,7 +19,9 @@ from minijax.core.source_info import (
     SourceInfo,
     _excluded,
     _user_frame_of_traceback,
+    format_frame,
     is_user_filename,
+    user_frames,
 )
 
 
@@ -84,3 +86,13 @@ def decorate(
             return function(*args, **kwargs)
 
     return wrapped
+
+
+def summarize(source: Any, num_frames: int = 1) -> str:
+    """The user's innermost frames, outermost first, one a line; "unknown" if none."""
+    frames = []
+    for frame in user_frames(source):
+        frames.append(format_frame(frame))
+        if len(frames) == num_frames:
+            break
+    return "\n".join(reversed(frames)) or "unknown"

@@ -11,7 +11,12 @@ from typing import Any
 import numpy as np
 
 from minijax.core import dtypes, errors, shaping, signatures
-from minijax.core.api import check_grad_input, check_grad_output, split_arguments
+from minijax.core.api import (
+    check_grad_input,
+    check_grad_output,
+    function_of,
+    positions_of,
+)
 from minijax.core.errors import api_boundary
 from minijax.core.language import get_aval
 from minijax.core.signatures import argnums_tuple, check_callable, wraps
@@ -111,7 +116,9 @@ def _jacobian(name: str, fun: Callable, argnums: Any, compute: Callable) -> Call
                 f"{name} got argnums={argnums} and was called with {len(args)} "
                 "positional arguments. Pass those to differentiate by position."
             )
-        dynamic, partial_fun = split_arguments(fun, numbers, args, kwargs)
+        positions = positions_of(numbers, args)
+        dynamic = tuple(args[position] for position in positions)
+        partial_fun = function_of(positions, fun, args, kwargs)
         jacobian, *aux = compute(partial_fun, dynamic)
         return (jacobian, aux[0]) if aux else jacobian
 
@@ -137,7 +144,7 @@ def _check_jacfwd_input(holomorphic: bool, x: Any) -> None:
     signatures.check_arg(x, "jacfwd")
     dtype = get_aval(x).dtype
     wanted = np.complexfloating if holomorphic else np.floating
-    if element_types.is_extended(dtype) or not dtypes.issubdtype(dtype, wanted):
+    if dtypes.is_extended(dtype) or not dtypes.issubdtype(dtype, wanted):
         kind = "complex" if holomorphic else "real"
         raise errors.type_error(
             f"jacfwd requires {kind}-valued inputs (input dtype that is a sub-dtype of "

@@ -6,13 +6,19 @@ In JAX: `jax/_src/api.py`, `vmap`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import repeat
 from typing import Any
 
 import numpy as np
 
 from minijax.core import api, errors, sums
-from minijax.core.signatures import check_callable
-from minijax.core.trees import tree_leaves, tree_unflatten
+from minijax.core.signatures import check_callable, wraps
+from minijax.core.trees import (
+    broadcast_prefix_to_treedef,
+    tree_flatten,
+    tree_leaves,
+    tree_unflatten,
+)
 from minijax.support.tree_prefix import prefix_errors
 
 
@@ -62,16 +68,21 @@ def vmap(
                     f"those types as leaves, but got {axes}."
                 )
 
-    return api.vmap(
-        fun,
-        in_axes,
-        out_axes,
-        axis_name,
-        axis_size,
-        _flat_axes,
-        _add_up if sum_match else api.move_output,
-        spmd_axis_name,
-    )
+    move = _add_up if sum_match else api.move_output
+
+    @errors.api_boundary
+    @wraps(fun)
+    def vmap_f(*args: Any, **kwargs: Any) -> Any:
+        leaves, in_tree = tree_flatten((args, kwargs))
+        axes = _flat_axes("vmap in_axes", (in_axes, 0), in_tree)
+        size, outputs, dims, out_tree = api.batched(
+            fun, leaves, in_tree, axes, axis_name, axis_size, spmd_axis_name
+        )
+        wanted = _flat_axes("vmap out_axes", out_axes, out_tree)
+        moved = map(move, repeat(size), outputs, dims, wanted)
+        return tree_unflatten(out_tree, moved)
+
+    return vmap_f
 
 
 def _is_axis(value: Any) -> bool:
@@ -79,9 +90,12 @@ def _is_axis(value: Any) -> bool:
 
 
 def _flat_axes(name: str, axes: Any, tree: Any) -> list:
-    """`api.flat_axes`, with an error that says where the axes do not fit."""
+    """The axis, or None, of each leaf of a tree; `axes` is a prefix of the tree.
+
+    ValueError, saying where, if it is not.
+    """
     try:
-        return api.flat_axes(name, axes, tree)
+        return broadcast_prefix_to_treedef(axes, tree)
     except ValueError:
         pass
     value = tree_unflatten(tree, [object()] * tree.num_leaves)

@@ -50,7 +50,7 @@ def __repr__(self: Array) -> str:
         weak = ", weak_type=True" if self.weak_type else ""
         addends = "" if self.aval.cut is None else f", sharding={self.sharding}"
         return f"Array(shape={self.shape}, dtype={self.dtype.name}{weak}{addends})"
-    if isinstance(self.dtype, dtypes.ExtendedDType):
+    if dtypes.is_extended(self.dtype):
         bits = self._read()
         return f"Array({self.shape}, dtype={self.dtype.name}) overlaying:\n{bits}"
     extra = ", weak_type=True" if self.weak_type else ""
@@ -75,7 +75,7 @@ def __repr__(self: Array) -> str:
 
 @on_array
 def __str__(self: Array) -> str:
-    if isinstance(self.dtype, dtypes.ExtendedDType) or _elsewhere(self):
+    if dtypes.is_extended(self.dtype) or _elsewhere(self):
         return repr(self)
     return str(self._value)
 
@@ -126,14 +126,14 @@ def __oct__(self: Array) -> str:
 def __format__(self: Array, spec: str) -> str:
     if _elsewhere(self):
         return repr(self)
-    if isinstance(self.dtype, dtypes.ExtendedDType):
+    if dtypes.is_extended(self.dtype):
         return format(repr(self), spec)
     return format(self._value[()] if self.ndim == 0 else self._value, spec)
 
 
 @on_array
 def __reduce__(self: Array) -> tuple:
-    if isinstance(self.dtype, dtypes.ExtendedDType):
+    if dtypes.is_extended(self.dtype):
         bits = self._read()
         return (_restore, (bits, self.dtype, self.weak_type))
     return (_restore, (np.asarray(self._value), None, self.weak_type))

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from minijax.backend import buffer_copies
-from minijax.core import errors, runtime
+from minijax.core import errors
 from minijax.core.array import Array, first_device, wrap_as
 from minijax.core.events import enter
 from minijax.core.language import ShapedArray
@@ -146,6 +146,18 @@ def on_device_size_in_bytes(self: Array) -> int:
     return self._buffer.on_device_size_in_bytes()
 
 
+@property_of_array
+def sharding(self: Array) -> Any:
+    """How the array is laid out over devices."""
+    return self._buffer._sharding
+
+
+@on_array
+def is_deleted(self: Array) -> bool:
+    """Whether the memory was freed, by `delete` or by donating the array."""
+    return self._buffer.is_deleted()
+
+
 @on_array
 def _check_alive(self: Array) -> None:
     if self._buffer.is_deleted():
@@ -155,7 +167,7 @@ def _check_alive(self: Array) -> None:
 @on_array
 def _read(self: Array) -> np.ndarray:
     try:
-        return runtime.to_numpy(self._buffer)
+        return buffer_copies.to_numpy(self._buffer)
     except RuntimeError as error:
         if self._buffer.is_deleted():
             raise deleted_error(self) from None

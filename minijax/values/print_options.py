@@ -14,11 +14,11 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from minijax.core import source_info
 from minijax.core.language import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var
 from minijax.core.pretty import Printer, formatted
 from minijax.core.runtime import pretty_printer as pp
 from minijax.core.state import state
+from minijax.support.user_source import summarize
 
 _type_color = partial(
     pp.color, intensity=pp.Intensity.NORMAL, foreground=pp.Color.MAGENTA
@@ -69,7 +69,7 @@ class OptionPrinter(Printer):
 
     def notes(self, eqn: JaxprEqn) -> tuple[str | None, str | None]:
         shows = self.settings
-        place = source_info.summarize(eqn.source_info) if shows.source_info else None
+        place = summarize(eqn.source_info) if shows.source_info else None
         stack = f"[{eqn.source_info.name_stack}]" if shows.name_stack else None
         return place, stack
 

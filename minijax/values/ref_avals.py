@@ -124,9 +124,7 @@ class ShapeDtypeStruct:
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
         self.shape = canonicalize_shape(shape)
-        self.dtype = (
-            dtype if isinstance(dtype, dtypes.ExtendedDType) else np.dtype(dtype)
-        )
+        self.dtype = dtype if dtypes.is_extended(dtype) else np.dtype(dtype)
         self.sharding = sharding
         self.weak_type = weak_type
 
@@ -187,7 +185,7 @@ class ShapeDtypeStruct:
 
 def _struct_aval(struct: ShapeDtypeStruct) -> ShapedArray:
     dtype = struct.dtype
-    if not isinstance(dtype, dtypes.ExtendedDType):
+    if not dtypes.is_extended(dtype):
         dtype = dtypes.canonicalize_dtype(dtype)
     return ShapedArray(struct.shape, dtype, struct.weak_type)
 

@@ -94,3 +94,13 @@ def __deepcopy__(self: Tracer, memo: dict) -> Tracer:
 @on_tracer
 def __reduce__(self: Tracer) -> Any:
     raise errors.ConcretizationTypeError(self, "A traced value cannot be pickled.")
+
+
+def _sharding(self: Tracer) -> Any:
+    raise AttributeError(
+        f"A {self._error_repr()} has no attribute 'sharding': devices hold values, and "
+        "a tracer has none. `minijax.typeof(x).sharding` is that of its type."
+    )
+
+
+enter(TRACER_METHODS, "sharding", property(_sharding))

@@ -7,9 +7,10 @@ import warnings
 import numpy as np
 import pytest
 
-from minijax.backend import disk_cache, executables, hlo_parts
+from minijax.backend import buffer_copies, disk_cache, executables, hlo_parts
+from minijax.backend.build_settings import BuildSettings
 from minijax.core import hlo, runtime
-from minijax.core.compiler import CompileSettings, compile_module
+from minijax.core.compiler import compile_module
 from tests.backend.processes import FORBID_JAX, run
 
 
@@ -45,7 +46,7 @@ def put(array, aval=None):
 def launch_sine(executable) -> np.ndarray:
     sharding = runtime.single_device_sharding(cpu())
     launch = executable.launcher([Aval((3,))], [sharding])
-    return runtime.to_numpy(launch([put(X)])[0])
+    return buffer_copies.to_numpy(launch([put(X)])[0])
 
 
 @pytest.mark.parametrize("form", ["text", "bytes", "module"])
@@ -66,16 +67,17 @@ def test_all_forms_of_a_program(form) -> None:
 def test_outputs_have_the_avals_shardings_and_commitments_asked_for() -> None:
     sharding = runtime.single_device_sharding(cpu())
     avals = [Aval((), np.int32, True), Aval((3,))]
-    launch = compile_module(TWO, [cpu()]).launcher(
-        avals, [sharding, sharding], committed=(False, True)
-    )
-    number, doubled = launch([put(X), put(np.array(7, np.int32))])
+    executable = compile_module(TWO, [cpu()])
+    arguments = [put(X), put(np.array(7, np.int32))]
+    for committed in (True, False):
+        launch = executable.launcher(avals, [sharding, sharding], committed)
+        number, doubled = launch(arguments)
+        assert number._committed == doubled._committed == committed
     assert number.aval is avals[0]
     assert doubled.aval is avals[1]
     assert number._sharding is sharding
-    assert (number._committed, doubled._committed) == (False, True)
-    assert runtime.to_numpy(number) == 7
-    np.testing.assert_array_equal(runtime.to_numpy(doubled), X + X)
+    assert buffer_copies.to_numpy(number) == 7
+    np.testing.assert_array_equal(buffer_copies.to_numpy(doubled), X + X)
 
 
 def test_launcher_wants_as_many_avals_as_shardings() -> None:
@@ -105,12 +107,12 @@ def test_donated_argument_is_gone() -> None:
     given = put(X)
     (result,) = launch([given])
     assert given.is_deleted()
-    np.testing.assert_allclose(runtime.to_numpy(result), np.sin(X), rtol=1e-6)
+    np.testing.assert_allclose(buffer_copies.to_numpy(result), np.sin(X), rtol=1e-6)
 
 
 def test_errors_come_as_they_are() -> None:
     with pytest.raises(runtime.JaxRuntimeError, match="INVALID_ARGUMENT.*no_such_flag"):
-        compile_module(SINE, [cpu()], CompileSettings(options={"no_such_flag": 1}))
+        compile_module(SINE, [cpu()], BuildSettings(options={"no_such_flag": 1}))
     with pytest.raises(runtime.JaxRuntimeError):
         compile_module("not a program", [cpu()])
 
@@ -121,13 +123,11 @@ def test_options_reach_the_compiler() -> None:
       %y = stablehlo.add %x, %x : tensor<8xf32>
       %z = stablehlo.multiply %y, %x : tensor<8xf32>
       return %z : tensor<8xf32> } }"""
-    fused = compile_module(text, [cpu()], CompileSettings(fast_compile=False))
+    fused = compile_module(text, [cpu()], BuildSettings(fast_compile=False))
     apart = compile_module(
         text,
         [cpu()],
-        CompileSettings(
-            options={"xla_disable_hlo_passes": "fusion"}, fast_compile=False
-        ),
+        BuildSettings(options={"xla_disable_hlo_passes": "fusion"}, fast_compile=False),
     )
     count = [e.hlo_text().count(" fusion(") for e in (fused, apart)]
     assert count[0] != count[1]
@@ -135,12 +135,12 @@ def test_options_reach_the_compiler() -> None:
 
 def test_fast_compile_follows_the_environment(monkeypatch) -> None:
     monkeypatch.setenv("MINIJAX_TEST_FAST_COMPILE", "1")
-    assert CompileSettings().is_fast
-    assert not CompileSettings(fast_compile=False).is_fast
+    assert BuildSettings().is_fast
+    assert not BuildSettings(fast_compile=False).is_fast
     monkeypatch.delenv("MINIJAX_TEST_FAST_COMPILE")
-    assert not CompileSettings().is_fast
+    assert not BuildSettings().is_fast
     for fast in (True, False):
-        executable = compile_module(SINE, [cpu()], CompileSettings(fast_compile=fast))
+        executable = compile_module(SINE, [cpu()], BuildSettings(fast_compile=fast))
         np.testing.assert_allclose(launch_sine(executable), np.sin(X), rtol=1e-6)
 
 
@@ -170,7 +170,7 @@ def test_host_callback() -> None:
 def kept(directory, text=SINE, policy=None, **settings):
     """The program compiled, or found in the directory."""
     policy = policy or disk_cache.Policy(str(directory))
-    settings = CompileSettings(**settings)
+    settings = BuildSettings(**settings)
     return disk_cache.load_or_compile(text, [cpu()], settings, policy)
 
 
@@ -267,12 +267,13 @@ def test_trouble_raises_if_asked(tmp_path) -> None:
 def test_another_process_finds_it(tmp_path) -> None:
     program = f"""
 import numpy as np
-from minijax.backend import disk_cache
+from minijax.backend import buffer_copies, disk_cache
+from minijax.backend.build_settings import BuildSettings
 from minijax.core import compiler, runtime as platforms
 class Aval:
     shape, dtype, weak_type = (3,), np.dtype("float32"), False
 device = platforms.devices("cpu")[0]
-settings = compiler.CompileSettings(
+settings = BuildSettings(
     fast_compile=True,
     options={{"xla_cpu_enable_fast_math": False, "xla_disable_hlo_passes": "cse"}})
 executable = disk_cache.load_or_compile(
@@ -280,7 +281,7 @@ executable = disk_cache.load_or_compile(
 sharding = platforms.single_device_sharding(device)
 x = platforms.put(np.array([0.5, 1, 2], np.float32), Aval(), device, True)
 (y,) = executable.launcher([Aval()], [sharding])([x])
-print(executable.from_disk, platforms.to_numpy(y).tolist())
+print(executable.from_disk, buffer_copies.to_numpy(y).tolist())
 """
     first, second = run(program), run(program)
     assert first.startswith("False")
@@ -313,7 +314,7 @@ SEVERAL = (
     FORBID_JAX
     + """
 import numpy as np
-from minijax.backend import buffer_copies as transfers
+from minijax.backend import buffer_copies
 from minijax.backend import disk_cache, executables, hlo_parts, several_devices
 from minijax.core import compiler, hlo, runtime as platforms
 from minijax.support.devices.shardings import (
@@ -327,7 +328,7 @@ class Aval:
 def scatter(whole, sharding):
     index = sharding.devices_indices_map(whole.shape)
     parts = [whole[index[d]] for d in sharding._device_assignment]
-    return transfers.put_shards(parts, Aval(whole.shape, whole.dtype), sharding)
+    return buffer_copies.put_shards(parts, Aval(whole.shape, whole.dtype), sharding)
 
 devices = platforms.devices()
 assert len(devices) == 8
@@ -385,7 +386,7 @@ for order in (straight, straight[::-1], straight.T.reshape(4, 2)):
         launch = executable.launcher([Aval((16, 4))], [out])
         for _ in range(3):
             (c,) = launch([scatter(A, a), scatter(B, b)])
-            assert (platforms.to_numpy(c) == A @ B).all()
+            assert (buffer_copies.to_numpy(c) == A @ B).all()
         assert c._sharding is out
         (found,) = executables.output_shardings(executable)
         assert found == out._to_xla_hlo_sharding(2)
@@ -397,18 +398,18 @@ out = NamedSharding(mesh, spec_of_hlo_sharding(chosen, mesh))
 assert out.spec is P("x", "y"), out
 (c,) = matmul(a, b, None).launcher([Aval((16, 4))], [out])(
     [scatter(A, a), scatter(B, b)])
-assert (platforms.to_numpy(c) == A @ B).all()
+assert (buffer_copies.to_numpy(c) == A @ B).all()
 gspmd = GSPMDSharding(a._device_assignment, chosen)
 (c,) = matmul(a, b, None).launcher([Aval((16, 4))], [gspmd])(
     [scatter(A, a), scatter(B, b)])
-assert (platforms.to_numpy(c) == A @ B).all()
+assert (buffer_copies.to_numpy(c) == A @ B).all()
 
 # From disk, too.
 for expected in (False, True):
     executable = matmul(a, b, out, {str(tmp_path)!r})
     assert executable.from_disk is expected
     (c,) = executable.launcher([Aval((16, 4))], [out])([scatter(A, a), scatter(B, b)])
-    assert (platforms.to_numpy(c) == A @ B).all()
+    assert (buffer_copies.to_numpy(c) == A @ B).all()
 print("fine", "jax" in sys.modules)
 """
     )
@@ -432,7 +433,7 @@ assert several_devices.is_bounded(executable)
 launch = several_devices.bounded_launcher(executable, [Aval((8,))], [whole])
 x = scatter(np.arange(8, dtype=np.float32), cut)
 results = [launch([x])[0] for _ in range(200)]
-assert all((platforms.to_numpy(r) == 2 * np.arange(8)).all() for r in results)
+assert all((buffer_copies.to_numpy(r) == 2 * np.arange(8)).all() for r in results)
 assert len(several_devices._under_way) == several_devices.LAUNCHES_UNDER_WAY
 print("fine")
 '''
@@ -458,7 +459,7 @@ executable = compiler.compile_module(
     text, devices[:2], several_devices.PartitionedSettings(num_replicas=2))
 x = scatter(np.array([1, 2, 10, 20], np.float32), cut)
 (y,) = executable.launcher([Aval((4,))], [cut])([x])
-assert platforms.to_numpy(y).tolist() == [11, 22, 11, 22]
+assert buffer_copies.to_numpy(y).tolist() == [11, 22, 11, 22]
 print("fine")
 '''
     )
@@ -474,8 +475,8 @@ sharding = platforms.single_device_sharding(third)
 executable = compiler.compile_module('''{SINE}''', [third])
 x = platforms.put(np.ones(3, np.float32), Aval((3,)), third, True)
 (y,) = executable.launcher([Aval((3,))], [sharding])([x])
-assert np.allclose(platforms.to_numpy(y), np.sin(1))
-assert transfers.shards(y)[0][0] == third
+assert np.allclose(buffer_copies.to_numpy(y), np.sin(1))
+assert buffer_copies.shards(y)[0][0] == third
 print("fine")
 """
     )

@@ -6,7 +6,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from minijax.backend import processes
+from minijax.backend import buffer_copies, processes
 from minijax.core import runtime
 from tests.backend.processes import FORBID_JAX, run
 from tests.backend.reference import supported_dtypes
@@ -25,7 +25,7 @@ def there_and_back(array: np.ndarray) -> np.ndarray:
     aval = Aval(array.shape, native)
     buffer = runtime.put(array, aval, device, committed=True)
     assert buffer.aval is aval
-    return runtime.to_numpy(buffer)
+    return buffer_copies.to_numpy(buffer)
 
 
 def same_bits(a: np.ndarray, b: np.ndarray) -> bool:
@@ -89,7 +89,7 @@ def test_later_writes_to_the_source_change_nothing(size, dtype) -> None:
     aval = Aval(array.shape, array.dtype)
     buffer = runtime.put(array, aval, runtime.devices()[0], True)
     array[...] = 0
-    assert (runtime.to_numpy(buffer) == 1).all()
+    assert (buffer_copies.to_numpy(buffer) == 1).all()
 
 
 def test_put_keeps_committed_and_sharding() -> None:
@@ -111,7 +111,7 @@ def test_deleted_array_says_so() -> None:
     buffer = runtime.put(np.ones(2, np.float32), aval, runtime.devices()[0], True)
     buffer.delete()
     with pytest.raises(RuntimeError, match="deleted"):
-        runtime.to_numpy(buffer)
+        buffer_copies.to_numpy(buffer)
 
 
 def test_unknown_platforms() -> None:
@@ -209,7 +209,7 @@ def test_several_devices_without_importing_jax() -> None:
         + """
 import ml_dtypes
 import numpy as np
-from minijax.backend import buffer_copies as transfers
+from minijax.backend import buffer_copies
 from minijax.core import runtime as platforms
 from minijax.support.devices.shardings import Mesh, NamedSharding, P
 
@@ -225,23 +225,24 @@ for dtype in (np.float32, ml_dtypes.bfloat16, ml_dtypes.int4, bool):
         sharding = NamedSharding(mesh, spec)
         index = sharding.devices_indices_map(whole.shape)
         parts = [whole[index[d]] for d in devices]
-        a = transfers.put_shards(parts, Aval(whole.shape, dtype), sharding)
-        back = platforms.to_numpy(a)
+        a = buffer_copies.put_shards(parts, Aval(whole.shape, dtype), sharding)
+        back = buffer_copies.to_numpy(a)
         assert back.dtype == whole.dtype and (back == whole).all(), spec
         assert not back.flags.writeable
-        for device, part in transfers.shards(a):
+        for device, part in buffer_copies.shards(a):
             assert part.aval.shape == sharding.shard_shape(whole.shape)
             assert part._sharding is platforms.single_device_sharding(device)
-            assert (platforms.to_numpy(part) == whole[index[device]]).all()
+            assert (buffer_copies.to_numpy(part) == whole[index[device]]).all()
     one = platforms.put(whole, Aval(whole.shape, dtype), devices[0], True)
-    moved = transfers.copy_to_device(one, devices[3])
+    moved = buffer_copies.copy_to_device(one, devices[3])
     assert moved._sharding._device == devices[3]
-    assert (platforms.to_numpy(moved) == whole).all()
-    here = transfers.copy_to_device(one, devices[0])
-    assert transfers.unsafe_buffer_pointer(here) != transfers.unsafe_buffer_pointer(one)
+    assert (buffer_copies.to_numpy(moved) == whole).all()
+    here = buffer_copies.copy_to_device(one, devices[0])
+    address = buffer_copies.unsafe_buffer_pointer
+    assert address(here) != address(one)
     other = NamedSharding(mesh.update(devices=mesh.devices[::-1]), P("x"))
-    b = transfers.copy_to_sharding(
-        transfers.put_shards([whole[:4], whole[:4], whole[4:], whole[4:]],
+    b = buffer_copies.copy_to_sharding(
+        buffer_copies.put_shards([whole[:4], whole[:4], whole[4:], whole[4:]],
                              Aval(whole.shape, dtype), NamedSharding(mesh, P("x"))),
         other)
     assert b._sharding is other

@@ -29,8 +29,8 @@ USERS = "what users call"
 INNER = FLOORS[5:]
 # Ceilings are what was reached; they go down with the code, and not up again.
 CEILINGS = {
-    "weekend core": 3_230,
-    "core": 6_500,
+    "weekend core": 3_200,
+    "core": 6_300,
     "below what users call": 42_040,
     USERS: 13_840,
     "under the name of jax": 285,

@@ -217,27 +217,30 @@ def test_defaults(mode):
 
 def test_truncation_warns_at_the_users_line():
     with config.enable_x64(False), pytest.warns(UserWarning, match="truncated") as seen:
-        assert dtypes.check_and_canonicalize_user_dtype("float64", "zeros") == "float32"
+        assert (
+            element_types.check_and_canonicalize_user_dtype("float64", "zeros")
+            == "float32"
+        )
     assert seen[0].filename == __file__
     assert "in zeros" in str(seen[0].message)
     with config.enable_x64(False), config.explicit_x64_dtypes("error"):
         with pytest.raises(ValueError, match="not available"):
-            dtypes.check_and_canonicalize_user_dtype(np.int64)
+            element_types.check_and_canonicalize_user_dtype(np.int64)
     with config.enable_x64(False), config.explicit_x64_dtypes("allow"):
-        assert dtypes.check_and_canonicalize_user_dtype(np.int64) == np.int64
+        assert element_types.check_and_canonicalize_user_dtype(np.int64) == np.int64
     with config.enable_x64(True), warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert dtypes.check_and_canonicalize_user_dtype(np.int64) == np.int64
+        assert element_types.check_and_canonicalize_user_dtype(np.int64) == np.int64
 
 
 def test_user_dtypes_that_are_refused():
     array = Value(jnp.zeros(2))
     with pytest.raises(ValueError, match=r"dtype=x\.dtype"):
-        dtypes.check_and_canonicalize_user_dtype(array)
+        element_types.check_and_canonicalize_user_dtype(array)
     with pytest.raises(ValueError, match="None"):
-        dtypes.check_and_canonicalize_user_dtype(None)
+        element_types.check_and_canonicalize_user_dtype(None)
     with pytest.raises(TypeError, match="in zeros"):
-        dtypes.check_and_canonicalize_user_dtype("U5", "zeros")
+        element_types.check_and_canonicalize_user_dtype("U5", "zeros")
 
 
 def test_messages_name_the_types_and_the_way_out():
@@ -266,16 +269,16 @@ def test_key_dtypes():
     assert first.physical_shape == (2,)
     assert first.physical_dtype == np.uint32
     assert first.tangent_dtype == dtypes.float0
-    assert element_types.is_extended(first)
+    assert dtypes.is_extended(first)
     for parent in (element_types.prng_key, dtypes.extended, np.generic, first, same):
         assert dtypes.issubdtype(first, parent)
     for stranger in (other, np.number, np.uint32, np.dtype("u4")):
         assert not dtypes.issubdtype(first, stranger)
     assert dtypes.dtype(first) is first
-    assert dtypes.canonicalize_dtype(first, allow_extended_dtype=True) is first
+    assert element_types.canonicalize_dtype(first, allow_extended_dtype=True) is first
     with pytest.raises(ValueError, match="extended"):
-        dtypes.canonicalize_dtype(first)
-    assert dtypes.check_and_canonicalize_user_dtype(first) is first
+        element_types.canonicalize_dtype(first)
+    assert element_types.check_and_canonicalize_user_dtype(first) is first
 
 
 def test_float0_is_the_one_of_jax_after_pickling():

@@ -10,7 +10,7 @@ def test_input_effects_compare_by_class_and_input():
     assert ReadEffect(0) != ReadEffect(1)
     assert ReadEffect(0) != WriteEffect(0)
     assert len({ReadEffect(0), ReadEffect(0), WriteEffect(0), AccumEffect(0)}) == 3
-    assert ReadEffect(0).replace(input=2) == ReadEffect(2)
+    assert ReadEffect(0).renamed({0: 2}.get) == ReadEffect(2)
     assert str(WriteEffect("x")) == "Write<x>"
     assert repr(AccumEffect(1)) == "AccumEffect(1)"
 

@@ -104,8 +104,8 @@ def test_frames_are_the_users_with_exact_columns():
     assert user_source.expression_text(inner) == pointed
     assert outer.function_name.startswith("test_frames_are_the_users")
     place = f"{__file__}:{inner.start_line}:{inner.start_column} (multiply)"
-    assert source_info.summarize(found) == place
-    both = source_info.summarize(found, num_frames=2).splitlines()
+    assert user_source.summarize(found) == place
+    both = user_source.summarize(found, num_frames=2).splitlines()
     assert both[1] == place
     assert source_info.format_line(found).endswith(
         "return (source_info.current(), x)[0], x + y"
@@ -149,7 +149,7 @@ def test_frame_now():
 
 def test_nothing_known():
     empty = user_source.new_source_info()
-    assert source_info.summarize(empty) == "unknown"
+    assert user_source.summarize(empty) == "unknown"
     assert source_info.user_frame(empty) is None
     assert source_info.format_line(empty) == ""
 

@@ -76,7 +76,7 @@ def subjaxprs(jaxpr: Jaxpr) -> Iterator[Jaxpr]:
 
 def primal_dtype_to_tangent_dtype(primal_dtype: Any) -> Any:
     """The dtype of tangents of values of a dtype; float0 where there is none."""
-    if isinstance(primal_dtype, dtypes.ExtendedDType):
+    if dtypes.is_extended(primal_dtype):
         return primal_dtype.tangent_dtype
     return primal_dtype if dtypes.has_tangents(primal_dtype) else dtypes.float0
 

@@ -108,7 +108,7 @@ def _tracer_iter(self: Any) -> Iterator[Any]:
 
 def _array_iter(self: Any) -> Iterator[Any]:
     _check_has_axis(self)
-    if isinstance(self.dtype, dtypes.ExtendedDType):
+    if dtypes.is_extended(self.dtype):
         return (
             lax.dynamic_index_in_dim(self, i, keepdims=False)
             for i in range(self.shape[0])

@@ -40,7 +40,9 @@ def product_dtype(
     """The dtype of a product and whether it is weak: promoted, unless one is given."""
     if preferred_element_type is None:
         return element_types.result_type(*operands, return_weak_type_flag=True)
-    checked = dtypes.check_and_canonicalize_user_dtype(preferred_element_type, name)
+    checked = element_types.check_and_canonicalize_user_dtype(
+        preferred_element_type, name
+    )
     return checked, False
 
 
@@ -382,7 +384,7 @@ def trace(
             f"axis1 and axis2 can not be same. axis1={axis1} and axis2={axis2}"
         )
     if dtype is not None:
-        dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "trace")
+        dtype = element_types.check_and_canonicalize_user_dtype(dtype, "trace")
     rows, columns = array.shape[axis1], array.shape[axis2]
     array = moveaxis(array, (axis1, axis2), (-2, -1))
     on_diagonal = diagonals.eye(rows, columns, k=offset, dtype=bool)

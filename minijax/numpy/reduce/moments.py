@@ -168,7 +168,7 @@ def squared_magnitude(distance: Array) -> Array:
 def variance_dtypes(a_dtype: Any, dtype: Any, name: str) -> tuple[Any, Any]:
     """The dtype in which to compute a variance, and the dtype of the result."""
     if dtype is not None:
-        dtype = dtypes.check_and_canonicalize_user_dtype(dtype, name)
+        dtype = element_types.check_and_canonicalize_user_dtype(dtype, name)
         if dtypes.issubdtype(a_dtype, np.complexfloating) and not dtypes.issubdtype(
             dtype, np.complexfloating
         ):
@@ -193,7 +193,7 @@ def std(a: ArrayLike, options: reduction_options.Options) -> Array:
 def _std(a: Array, *, dtype: Any, out: None, where: Any, **options: Any) -> Array:
     where = reducing.check_where("std", where)
     if dtype is not None:
-        dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "std")
+        dtype = element_types.check_and_canonicalize_user_dtype(dtype, "std")
         if not dtypes.issubdtype(dtype, np.inexact):
             raise ValueError(f"dtype argument to jnp.std must be inexact; got {dtype}")
     reducing.refuse_out("std", out)

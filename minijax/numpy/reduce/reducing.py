@@ -143,7 +143,7 @@ def neutral_element(dtype: Any, value: Any) -> np.ndarray:
         limits: Any = None
         if not dtypes.issubdtype(dtype, np.inexact):
             limits = dtypes.iinfo(dtype)
-        elif not dtypes.supports_inf(dtype):
+        elif not element_types.supports_inf(dtype):
             limits = dtypes.finfo(dtype)
         if limits is not None:
             return np.array(limits.min if value < 0 else limits.max, dtype)
@@ -181,11 +181,11 @@ def reduction(
         )
     is_arithmetic = reducer.of_bools is not None
     if dtype is None:
-        result_dtype = dtypes.canonicalize_dtype(a.dtype, True)
+        result_dtype = dtypes.canonicalize_dtype(a.dtype)
         if is_arithmetic and options.promote_integers:
             result_dtype = promote_small_integer(result_dtype)
     else:
-        result_dtype = dtypes.check_and_canonicalize_user_dtype(dtype, name)
+        result_dtype = element_types.check_and_canonicalize_user_dtype(dtype, name)
     working_dtype = result_dtype
     if is_arithmetic and dtype is None and dtypes.issubdtype(a.dtype, np.inexact):
         working_dtype = upcast_small_float(result_dtype)
@@ -226,7 +226,7 @@ def _plain_axes(a: Any, axis: Axis) -> tuple[int, ...] | None:
     aval = getattr(a, "aval", None)
     if aval is None or aval.weak_type or aval.dtype not in _kept_dtypes:
         return None
-    if dtypes.canonicalize_dtype(aval.dtype, True) != aval.dtype:
+    if dtypes.canonicalize_dtype(aval.dtype) != aval.dtype:
         return None
     shape = aval.shape
     if 0 in shape:

@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
-from minijax.core import dtypes
 from minijax.core.array import Array
 from minijax.numpy.arguments import canonicalize_axis
 from minijax.numpy.promotion import constant_like, ensure_arraylike
 from minijax.numpy.reduce.reducing import promote_small_integer, refuse_out
 from minijax.numpy.reduce.reduction_options import OF_RUNNING, Options, compiled
 from minijax.numpy.shapes.broadcasting import _where
+from minijax.support import element_types
 from minijax.typing import ArrayLike
 
 _bool = np.dtype(bool)
@@ -50,7 +50,7 @@ def cumulative(
         a = a if a.dtype == _bool else lax.ne(a, constant_like(a, 0))
         working_dtype = promote_small_integer(_bool)
     else:
-        result_dtype = dtypes.check_and_canonicalize_user_dtype(dtype, name)
+        result_dtype = element_types.check_and_canonicalize_user_dtype(dtype, name)
         working_dtype = result_dtype
     a = lax.convert_element_type(a, working_dtype)
     return lax.convert_element_type(scan(a, axis), result_dtype)

@@ -59,7 +59,7 @@ def array(
     if order not in (None, "K"):
         raise NotImplementedError("Only implemented for order='K'")
     if dtype is not None:
-        dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "array")
+        dtype = element_types.check_and_canonicalize_user_dtype(dtype, "array")
     object = promotion.unwrap_jax_array(object)
     if copy and isinstance(object, np.ma.MaskedArray):
         object = np.array(object)  # as in JAX, the one place that drops the mask
@@ -261,7 +261,7 @@ def _filled(
     """`value` everywhere; shape and dtype are those of `like` if they are not given."""
     _refuse_both(device, out_sharding)
     if dtype is not None:
-        dtype = dtypes.check_and_canonicalize_user_dtype(dtype, name)
+        dtype = element_types.check_and_canonicalize_user_dtype(dtype, name)
     if shape is not None or like is None:
         shape = canonicalize_shape(shape)
     if device is None and out_sharding is None and isinstance(like, (Array, Tracer)):
@@ -334,7 +334,7 @@ def full(
     wide = type(fill_value) is int and not -(2**31) <= fill_value < 2**31
     if dtype is not None and wide:
         # Such a number has no dtype of its own; JAX wraps it to the one asked for.
-        dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "full")
+        dtype = element_types.check_and_canonicalize_user_dtype(dtype, "full")
         fill_value = np.asarray(fill_value).astype(dtype)[()]
     return _filled("full", shape, fill_value, dtype, device, out_sharding)
 
@@ -413,7 +413,7 @@ def arange(
     if start is None:
         raise TypeError("jnp.arange needs a number as its first argument, not None.")
     if dtype is not None:
-        dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "arange")
+        dtype = element_types.check_and_canonicalize_user_dtype(dtype, "arange")
     promotion.check_arraylike_or_none("arange", start, stop, step)
     start_name = "stop" if stop is None and step is None else "start"
     start = _static_number(start, start_name)

@@ -314,7 +314,7 @@ def _gather_or_fill(
 
 def _default_fill_value(dtype: Any) -> Any:
     """NaN, the lowest signed or highest unsigned number, True: easily noticed."""
-    if isinstance(dtype, dtypes.ExtendedDType):
+    if dtypes.is_extended(dtype):
         return np.iinfo(np.uint32).max
     if dtypes.issubdtype(dtype, np.inexact):
         return np.nan

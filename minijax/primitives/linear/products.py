@@ -10,9 +10,9 @@ from __future__ import annotations
 from typing import Any
 
 from minijax.core import dot as products
-from minijax.core import dtypes
 from minijax.core.language import get_aval
 from minijax.primitives.linear.matmul_precision import canonicalize_precision
+from minijax.support import element_types
 
 
 def dot_general(
@@ -36,7 +36,7 @@ def dot_general(
     when the preferred dtype is too narrow; ValueError for an unknown precision.
     """
     if preferred_element_type is not None:
-        preferred_element_type = dtypes.check_and_canonicalize_user_dtype(
+        preferred_element_type = element_types.check_and_canonicalize_user_dtype(
             preferred_element_type, "dot"
         )
     return products.dot_general(

@@ -341,7 +341,7 @@ random_fold_in_p = _key_primitive(
 
 def _full_of_keys(key_dtype: Any, shape: Shape, fill_value: Any) -> Any:
     """Keys that all equal one key, or have one number as all of their words."""
-    if isinstance(get_aval(fill_value).dtype, dtypes.ExtendedDType):
+    if dtypes.is_extended(get_aval(fill_value).dtype):
         words = broadcasting.broadcast(random_unwrap(fill_value), shape)
     else:
         whole = (*shape, *key_dtype.physical_shape)

@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes, hlo
+from minijax.core import hlo
 from minijax.core.language import (
     Primitive,
     ShapedArray,
@@ -42,6 +42,7 @@ from minijax.primitives.random.threefry import (
 )
 from minijax.primitives.shape.joining import concatenate
 from minijax.primitives.shape.slicing import index_in_dim, slice_in_dim
+from minijax.support import element_types
 
 
 class RandomAlgorithm(enum.IntEnum):
@@ -79,7 +80,7 @@ def rng_bit_generator(
         TypeError: another dtype.
     """
     shape = canonicalize_shape(shape)
-    dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "rng_bit_generator")
+    dtype = element_types.check_and_canonicalize_user_dtype(dtype, "rng_bit_generator")
     if dtype not in UINT_DTYPES.values():
         raise TypeError(f"rng_bit_generator: unsupported dtype {dtype}")
     params = {"shape": shape, "dtype": dtype, "algorithm": algorithm}

@@ -31,6 +31,7 @@ from minijax.core.sums import reduce_sum, reduction, zero
 from minijax.primitives.elementwise import comparing, extrema
 from minijax.primitives.shape import broadcasting, padding, slicing
 from minijax.primitives.shape.squeezing import squeeze
+from minijax.support import element_types
 
 # ----------------------------------------------------------------------------------
 # Neutral elements
@@ -45,7 +46,7 @@ def lowest(dtype: Any) -> np.ndarray:
 def extreme(dtype: Any, which: str, infinity: float) -> np.ndarray:
     """The least ("min") or greatest ("max") value of a dtype, infinite if it can be."""
     if dtypes.issubdtype(dtype, np.inexact):
-        if not dtypes.supports_inf(dtype):
+        if not element_types.supports_inf(dtype):
             return np.array(getattr(dtypes.finfo(dtype), which), dtype)
         return np.array(infinity, dtype)
     if dtypes.issubdtype(dtype, np.integer):
@@ -359,7 +360,7 @@ def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
       ValueError: when the axis does not exist or has no entries.
       TypeError: when `index_dtype` is not an integer dtype.
     """
-    index_dtype = dtypes.check_and_canonicalize_user_dtype(index_dtype, "argmin")
+    index_dtype = element_types.check_and_canonicalize_user_dtype(index_dtype, "argmin")
     return argmin_p.bind(operand, axes=(axis,), index_dtype=index_dtype)
 
 
@@ -370,5 +371,5 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
       ValueError: when the axis does not exist or has no entries.
       TypeError: when `index_dtype` is not an integer dtype.
     """
-    index_dtype = dtypes.check_and_canonicalize_user_dtype(index_dtype, "argmax")
+    index_dtype = element_types.check_and_canonicalize_user_dtype(index_dtype, "argmax")
     return argmax_p.bind(operand, axes=(axis,), index_dtype=index_dtype)

@@ -163,7 +163,7 @@ def full(
         return dtype.full(shape, fill_value)
     else:
         weak = False
-        dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "full")
+        dtype = element_types.check_and_canonicalize_user_dtype(dtype, "full")
     value = convert_element_type_to(fill_value, dtype, weak)
     if sharding is None:
         return broadcast(value, shape)
@@ -203,7 +203,7 @@ def full_like(
     """
     if dtype is None and isinstance(x, Tracer) and type(fill_value) in _fast_fills:
         aval = x.aval
-        if not isinstance(aval.dtype, dtypes.ExtendedDType):
+        if not dtypes.is_extended(aval.dtype):
             return _filled(aval, fill_value, aval.shape if shape is None else shape)
     new_shape = _shape_like(x) if shape is None else canonicalize_shape(shape)
     weak = dtype is None and element_types.is_weakly_typed(x)
@@ -290,7 +290,7 @@ def broadcasted_iota(
       TypeError: when the dtype is not numeric or the shape no shape.
       ValueError: when there is no such axis.
     """
-    dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "broadcasted_iota")
+    dtype = element_types.check_and_canonicalize_user_dtype(dtype, "broadcasted_iota")
     dimension = concrete_or_error(
         int, dimension, "dimension argument of lax.broadcasted_iota"
     )
@@ -304,7 +304,7 @@ def broadcasted_iota(
 
 def identity_matrix(size: int, dtype: Any) -> Any:
     """The square matrix with ones on its diagonal, as `minijax.numpy.eye` makes it."""
-    dtype = dtypes.check_and_canonicalize_user_dtype(dtype, "eye")
+    dtype = element_types.check_and_canonicalize_user_dtype(dtype, "eye")
     index = dtypes.canonicalize_dtype(np.dtype(int))
     rows = broadcasted_iota(index, (size, size), 0)
     columns = broadcasted_iota(index, (size, size), 1)
@@ -339,7 +339,7 @@ def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Any:
     sizes = (shape,) if np.ndim(shape) == 0 else shape
     return empty_p.bind(
         shape=canonicalize_shape(sizes),
-        dtype=dtypes.check_and_canonicalize_user_dtype(dtype, "empty"),
+        dtype=element_types.check_and_canonicalize_user_dtype(dtype, "empty"),
         out_sharding=final_sharding(out_sharding, "empty"),
     )
 

@@ -119,7 +119,9 @@ def bitcast_convert_type(operand: Any, new_dtype: Any) -> Any:
       TypeError: to or from booleans and complex numbers.
       ValueError: when the last axis does not hold the bits of one entry.
     """
-    dtype = dtypes.check_and_canonicalize_user_dtype(new_dtype, "bitcast_convert_type")
+    dtype = element_types.check_and_canonicalize_user_dtype(
+        new_dtype, "bitcast_convert_type"
+    )
     return bitcast_convert_type_p.bind(operand, new_dtype=dtype)
 
 
@@ -197,3 +199,25 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
     return reduce_precision_p.bind(
         operand, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits
     )
+
+
+def convert_element_type(operand, new_dtype) -> Any:
+    """Elementwise cast, as a C++ `static_cast` does it.
+
+    Args:
+      operand: an array or scalar.
+      new_dtype: the dtype of the result; 64-bit dtypes become 32-bit ones outside x64
+        mode. Complex to real keeps the real part, with a warning.
+
+    Returns:
+      An array of the operand's shape; the operand itself if it has that dtype and no
+      weak type.
+
+    Raises:
+      TypeError: if `new_dtype` is not a dtype of arrays.
+      ValueError: between two extended dtypes, such as those of random keys.
+    """
+    dtype = element_types.check_and_canonicalize_user_dtype(
+        new_dtype, "convert_element_type"
+    )
+    return convert_element_type_to(operand, dtype, weak_type=False)

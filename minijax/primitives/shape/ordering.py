@@ -72,7 +72,7 @@ def _stop_gradient_jvp(primals, tangents) -> Any:
 
 def _stop_one(x: Any) -> Any:
     aval = get_aval(x)
-    if isinstance(aval, ShapedArray) and isinstance(aval.dtype, dtypes.ExtendedDType):
+    if isinstance(aval, ShapedArray) and dtypes.is_extended(aval.dtype):
         return x
     return stop_gradient_p.bind(x)
 

@@ -67,6 +67,7 @@ from typing import Any
 import numpy as np
 
 from minijax.backend import hlo_parts, several_devices
+from minijax.backend.buffer_copies import to_numpy
 from minijax.compile import tokens
 from minijax.compile.placing import buffer_on, choose_device
 from minijax.core import (
@@ -348,7 +349,7 @@ def call_now(
         for arg in args
     ]
     device, committed = choose_device(args)
-    operands = [runtime.to_numpy(buffer_on(arg, device)) for arg in args]
+    operands = [to_numpy(buffer_on(arg, device)) for arg in args]
     for kind in tokens.ordered(() if effect is None else (effect,)):
         tokens.runtime_tokens.wait_for(kind)
     source = source_info.current()

@@ -119,10 +119,8 @@ def _for_each_entry(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
     def along(fun: Callable, size: int) -> Callable:
         def run(*values: Any) -> list[Any]:
             axis_data = AxisData(no_axis_name, size)
-            outs, _ = batching.batch(
-                fun, axis_data, values, [0] * len(values), lambda count: [0] * count
-            )
-            return outs
+            outs, dims = batching.batch(fun, axis_data, values, [0] * len(values))
+            return [rules.match_axis(size, x, dim, 0) for x, dim in zip(outs, dims)]
 
         return run
 

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from minijax.backend.build_settings import BuildSettings
 from minijax.compile import cross_compiling, stages
 from minijax.compile.placing import choose_device
-from minijax.core import compiler, hlo, lowering
+from minijax.core import hlo, lowering
 from minijax.core.array import Array
 from minijax.core.jit import UNSPECIFIED
 from minijax.programs.sharding.partitioned import (
@@ -55,7 +56,7 @@ def place_of(traced: stages.Traced) -> tuple[Any, bool]:
 
 
 @stages.mark_shardings.attach
-def mark_shardings(lowered: lowering.Lowered, place: Any) -> compiler.CompileSettings:
+def mark_shardings(lowered: lowering.Lowered, place: Any) -> BuildSettings:
     """Write the shardings into the lowered program; how it is compiled."""
     if type(place) is not Placement:
         return cross_compiling.ONE_DEVICE

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from minijax.backend.buffer_copies import to_numpy
 from minijax.compile import placing
 from minijax.compile.jit_api import jit
-from minijax.core import errors, runtime
+from minijax.core import errors
 from minijax.core.array import Array
 from minijax.core.language import get_aval, physical_aval
 from minijax.primitives.refs.mutable_arrays import Ref
@@ -54,7 +55,7 @@ def put_on_several(value: Any, sharding: Any) -> Array:
         if type(value) is not Array or not value.committed:
             kind = physical_aval(get_aval(value))
             held = value._buffer if type(value) is Array else None
-            host = runtime.to_numpy(held) if held is not None else np.asarray(value)
+            host = to_numpy(held) if held is not None else np.asarray(value)
             devices = sharding._internal_device_list
             compare_values("device_put", np.asarray(host, kind.dtype), devices)
     return placement.put_on_several(value, sharding)

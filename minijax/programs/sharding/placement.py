@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from minijax.backend import buffer_copies
-from minijax.backend.buffer_copies import ShardingOfSeveral
+from minijax.backend.buffer_copies import ShardingOfSeveral, to_numpy
 from minijax.compile import placing
-from minijax.core import dispatch, errors, runtime
+from minijax.core import dispatch, errors
 from minijax.core.array import Array, first_device, wrap_as
 from minijax.core.language import get_aval
 from minijax.core.state import state
@@ -236,7 +236,7 @@ def spread_buffer(buffer: Any, sharding: Any) -> Any:
     """A jaxlib array, wherever it lies, copied to where the sharding says."""
     if buffer._sharding == sharding:
         return buffer
-    return _spread_host(runtime.to_numpy(buffer), buffer.aval, sharding)
+    return _spread_host(to_numpy(buffer), buffer.aval, sharding)
 
 
 def _spread_host(host: np.ndarray, physical: Any, sharding: Any) -> Any:

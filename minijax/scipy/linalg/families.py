@@ -11,11 +11,14 @@ from minijax import lax
 from minijax import numpy as jnp
 from minijax.compile.jit_api import jit
 from minijax.core.array import Array
-from minijax.core.dtypes import check_and_canonicalize_user_dtype, default_float_dtype
+from minijax.core.dtypes import default_float_dtype
 from minijax.numpy.arraylike import check_arraylike
 from minijax.numpy.promotion import promote_args_inexact, promote_dtypes
 from minijax.scipy.special import comb
-from minijax.support.element_types import default_complex_dtype
+from minijax.support.element_types import (
+    check_and_canonicalize_user_dtype,
+    default_complex_dtype,
+)
 
 
 def _vectors(name: str, *args: Any) -> list[Any]:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from minijax.backend import executables
+from minijax.backend.build_settings import BuildSettings
 from minijax.compile import cross_compiling
 from minijax.core import compiler, lowering, runtime
 from minijax_lab.explain import foreign_compiled
@@ -263,7 +264,7 @@ def compile_now(
     machine: cross_compiling.Target, lowered: lowering.Lowered, options: dict[str, Any]
 ) -> compiler.Executable:
     """Compiled afresh: what is kept on disk has other marks, or none."""
-    settings = compiler.CompileSettings(options=options, fast_compile=False)
+    settings = BuildSettings(options=options, fast_compile=False)
     with lowered.context:
         return machine.compile(lowered.module, settings, None, lowered.host_callbacks)
 

@@ -16,9 +16,10 @@ from typing import Any
 
 import minijax
 from minijax.backend import dumps
+from minijax.backend.build_settings import BuildSettings
 from minijax.compile import cross_compiling, stages
 from minijax.compile.titles import title_of
-from minijax.core import compiler, lowering
+from minijax.core import lowering
 from minijax.core.jit import JitFunction
 from minijax.core.language import ClosedJaxpr, Jaxpr, JaxprEqn
 from minijax.core.source_info import NameStack, SourceInfo
@@ -199,7 +200,7 @@ def compiled_with_dump(
     Options are those of `dumps.compile_with_dump`: `passes`, `fusion_steps`.
     """
     cross_compiling.refuse_calls(machine, lowered)
-    settings = compiler.CompileSettings(options=levels.options, fast_compile=False)
+    settings = BuildSettings(options=levels.options, fast_compile=False)
     callbacks = lowered.host_callbacks
     with (
         lowered.context,
