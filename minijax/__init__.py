@@ -36,18 +36,6 @@ try:
 finally:
     if _collects:
         _gc.enable()
-# These attach their parts to the core's hooks and tables.
-from minijax.backend import cpu as _cpu, cuda as _cuda
-from minijax.primitives.shape import dimension_values as _dimension_values
-from minijax.support import traceback_filtering as _traceback_filtering
-from minijax.compile import inlining as _inlining
-from minijax.compile import jit_tables as _jit_tables
-from minijax.compile import refs as _refs
-from minijax.compile import signature as _signature
-from minijax.compile import stages as _stages
-from minijax.programs.sharding import ahead_of_time as _ahead_of_time
-from minijax.programs.sharding import jit_shardings as _jit_shardings
-from minijax.programs.sharding import array_copies as _resharding
 from minijax.programs.sharding.reshard import reshard
 from minijax.programs.sharding.contexts import set_mesh
 from minijax.programs.sharding.making import (
@@ -57,8 +45,6 @@ from minijax.programs.sharding.making import (
 from minijax.support.devices.shardings import NamedSharding, P, make_mesh
 from minijax.programs.shard_map.mapping import shard_map, smap
 from minijax.programs.shard_map.parallel_map import pmap
-from minijax.programs.debugging import leaks as _leaks
-from minijax.transforms import batch_names as _batch_names
 from minijax.programs.checkpointing import checkpoint, checkpoint_policies, remat
 from minijax.compile.jit_api import (
     clear_caches, eval_shape, fwd_and_bwd, jit, make_jaxpr, named_call,

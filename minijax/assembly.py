@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import os
 
-from minijax.backend import clients, sharding_methods
-from minijax.compile import stages
+from minijax.backend import clients, cpu, cuda, sharding_methods
+from minijax.compile import inlining, jit_tables, refs, signature, stages
 from minijax.core import dispatch
 from minijax.core.array import Array
 from minijax.core.avals import ShapedArray
@@ -23,19 +23,29 @@ from minijax.core.source_info import NameStackContext
 from minijax.core.state import TraceKey
 from minijax.numpy import array_methods
 from minijax.primitives.random import random_bits
+from minijax.primitives.shape import dimension_values
 from minijax.programs.compiling import LibraryCompilation
 from minijax.programs.custom import calls_in_traces
+from minijax.programs.debugging import leaks
 from minijax.programs.shard_map.varying import Varying
+from minijax.programs.sharding import ahead_of_time, array_copies, jit_shardings
 from minijax.programs.sharding.explicit_types import Cuts
 from minijax.programs.sharding.types_on_meshes import manual_axis_type_of, sharding_of
-from minijax.support import config, user_source
+from minijax.support import config, traceback_filtering, user_source
 from minijax.support.element_types import PRNGKeyDType
+from minijax.transforms import batch_names
 from minijax.values import (
     array_interchange,  # noqa: F401  enters methods of `Array`
     array_places,
     jax_spellings,
     print_options,
     tracer_interchange,
+)
+
+# These attach functions to the core's hooks and entries to its tables by themselves.
+hooked = (
+    *(ahead_of_time, array_copies, batch_names, cpu, cuda, dimension_values, inlining),
+    *(jit_shardings, jit_tables, leaks, refs, signature, traceback_filtering),
 )
 
 # Frames of this package are not the user's; the core leaves out its own folder only.
