@@ -222,7 +222,7 @@ def test_a_kernel_on_a_mesh_of_cores():
     np.testing.assert_array_equal(on_cores(OURS, interpret=WATCHED)(x), theirs)
     with pytest.raises(TypeError, match="create_tensorcore_mesh"):
         pl.kernel(lambda x, o: None, struct(8), mesh=None)
-    with pytest.raises(ValueError, match="needs num_cores"):
+    with pytest.raises(ValueError, match="num_cores must be"):
         pltpu.create_tensorcore_mesh("core")
 
 

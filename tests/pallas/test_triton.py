@@ -249,7 +249,7 @@ def refused(kernel_function, shape=(16, 16), args=(X,), **options):
 
 def test_sizes_that_are_no_power_of_two():
     message = refused(copy, (6, 8), (np.ones((6, 8), np.float32),))
-    assert "each size is a power of two" in message and "test_triton.py" in message
+    assert "each size must be a power of two" in message and "test_triton.py" in message
 
 
 def test_an_operation_that_triton_lacks():
