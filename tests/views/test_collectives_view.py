@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from minijax_lab.explain.collectives import ring, rounds
+from minijax_widgets.collectives_scene import around
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -94,3 +95,20 @@ def test_the_ring_computes_the_collective(n):
         else:
             assert all(got[b, a] == parts[a, b] for b, a in got)
             assert len(got) == n * (n - 1)
+
+
+@pytest.mark.parametrize("across, lines", [(4, 2), (2, 4), (3, 2), (2, 3)])
+def test_devices_in_two_lines_stand_as_a_ring(across, lines):
+    """The next one stands beside or below, the first beside the last: none crosses."""
+    grid = [(90.0 * x, 60.0 * y) for y in range(lines) for x in range(across)]
+    ring_of = around(grid)
+    assert sorted(ring_of) == sorted(grid) and ring_of[0] == grid[0]
+    for (x, y), (to_x, to_y) in zip(ring_of, [*ring_of[1:], ring_of[0]], strict=True):
+        assert (abs(to_x - x), abs(to_y - y)) in ((90.0, 0.0), (0.0, 60.0))
+
+
+def test_other_places_of_devices_are_left_alone():
+    for places in ([(0.0, 0.0)], [(90.0 * x, 0.0) for x in range(8)]):
+        assert around(places) == places
+    square = [(90.0 * x, 60.0 * y) for y in range(3) for x in range(3)]
+    assert around(square) == square and around(square[:8]) == square[:8]

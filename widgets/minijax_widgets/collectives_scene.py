@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 from minijax_lab.explain.collectives import Message, over
 from minijax_lab.explain.placement import MeshFacts
@@ -75,6 +76,8 @@ def draw_collective(
     h = sizes.device[1] + STRIP - 10
     high = 30 + 14 * (len(mesh.axes) > 2)
     laid = lay_mesh(mesh, 60, y + high, (w, h), gap, sizes.width - 70)
+    if len(mesh.axes) == 1:
+        laid = replace(laid, corners=around(laid.corners))
     groups = [group for group in each.groups if max(group) < len(laid.corners)]
     rings = [ring_order(group, mesh) for group in groups]
     if each.opcode == "collective-permute":
@@ -89,6 +92,21 @@ def draw_collective(
                 slots = [group.index(member) for member in members]
                 draw_parts(scene, laid, members, slots, each.opcode, messages, start)
     return laid.low + 24, laid.right + 16
+
+
+def around(corners: list[Point]) -> list[Point]:
+    """Returns the places of devices in two lines, or two columns, as a ring: neighbours
+    stand beside each other, the last one beside the first; others as they are."""
+    lines = sorted({y for _, y in corners})
+    columns = sorted({x for x, _ in corners})
+    if len(corners) != len(lines) * len(columns):
+        return corners
+    if len(lines) == 2:
+        return [(x, lines[0]) for x in columns] + [(x, lines[1]) for x in columns[::-1]]
+    if len(columns) == 2:
+        down = [(columns[0], y) for y in lines]
+        return down + [(columns[1], y) for y in lines[::-1]]
+    return corners
 
 
 def ring_order(group: Sequence[int], mesh: MeshFacts) -> list[int]:
