@@ -129,11 +129,12 @@ def shard_map(
                 f"A shard_map over {sorted(map(str, manual & taken))} is inside of one "
                 "over the same axes. Leave them out of axis_names."
             )
-        found = _arguments_of(f, args, in_specs, mesh, manual)
+        mapping = _Mapping(fun_name(f), mesh, manual)
+        found = mapping.arguments(args, in_specs)
         leaves, specs = found.leaves, found.specs
         avals = list(map(language.get_aval, leaves))
-        _check_arguments(f, found.paths, avals, specs, mesh)
-        _check_types(f, found.paths, avals, specs, manual, mesh)
+        mapping.check_arguments(found.paths, avals, specs)
+        mapping.check_types(found.paths, avals, specs)
         params: dict[str, Any] = {
             "check_vma": check_vma,
             "in_specs": tuple(specs),
@@ -146,14 +147,14 @@ def shard_map(
         def flat(*parts: Any) -> list[Any]:
             answer = f(*found.with_parts(parts))
             results, out_tree = tree_flatten(answer)
-            signatures.check_outputs(results, out_tree, fun_name(f), "shard_map")
-            outs = _result_specs(f, out_specs, answer, out_tree, mesh, manual)
+            signatures.check_outputs(results, out_tree, mapping.name, "shard_map")
+            outs = mapping.result_specs(out_specs, answer, out_tree)
             seen.append((out_tree, outs))
             if not check_vma:
                 return results
             return [_varying_as(one, spec) for one, spec in zip(results, outs)]
 
-        info = language.DebugInfo("shard_map", fun_name(f))
+        info = language.DebugInfo("shard_map", mapping.name)
         with scope_of(params):
             jaxpr, consts = partial_eval.trace_to_jaxpr(flat, parts, info)
         if consts:
@@ -161,7 +162,7 @@ def shard_map(
             params["in_specs"] = (PartitionSpec(),) * len(consts) + tuple(specs)
         closed = language.ClosedJaxpr(jaxpr)
         ((out_tree, outs),) = seen
-        _check_results(f, closed.out_avals, outs, mesh, manual, check_vma)
+        mapping.check_results(closed.out_avals, outs, check_vma)
         results = shard_map_p.bind(
             *consts, *leaves, jaxpr=closed, out_specs=tuple(outs), **params
         )
@@ -276,59 +277,147 @@ class _Arguments:
         )
 
 
-def _arguments_of(
-    f: Any, args: tuple, in_specs: Any, mesh: Any, manual: frozenset
-) -> _Arguments:
-    """The arguments by their specs; one whose spec is None stays a Python value."""
-    everything, tree = tree_flatten(args)
-    if in_specs is Infer:
-        for leaf in everything:
+@dataclasses.dataclass(frozen=True)
+class _Mapping:
+    """One call of shard_map: a function, over the `manual` axes of a mesh."""
+
+    name: str
+    mesh: Any
+    manual: frozenset
+
+    def arguments(self, args: tuple, in_specs: Any) -> _Arguments:
+        """The arguments by their specs; one whose spec is None stays a Python value."""
+        everything, tree = tree_flatten(args)
+        if in_specs is Infer:
+            for leaf in everything:
+                signatures.check_arg(leaf, "shard_map")
+            found: list[Any] = _inferred(
+                list(map(language.get_aval, everything)), self.manual, self.mesh
+            )
+        else:
+            try:
+                found = broadcast_prefix_to_treedef(in_specs, tree)
+            except ValueError:
+                more = f" It was called with {len(args)} arguments."
+                raise self._no_prefix("in_specs", in_specs, tree, more) from None
+        dynamic = [spec is not None for spec in found]
+        paths = [keystr(path) for path, _ in tree_flatten_with_path(args)[0]]
+
+        def chosen(items: Sequence[Any]) -> list[Any]:
+            return [item for item, flag in zip(items, dynamic) if flag]
+
+        leaves, specs = chosen(everything), chosen(found)
+        for leaf in leaves:
             signatures.check_arg(leaf, "shard_map")
-        found: list[Any] = _inferred(
-            list(map(language.get_aval, everything)), manual, mesh
-        )
-    else:
+        for spec in specs:
+            _check_manual(spec, self.manual, self.mesh, "in_specs")
+        return _Arguments(everything, tree, dynamic, leaves, specs, chosen(paths))
+
+    def result_specs(
+        self, out_specs: Any, answer: Any, tree: Any
+    ) -> list[PartitionSpec]:
+        """The spec of each leaf of the result."""
         try:
-            found = broadcast_prefix_to_treedef(in_specs, tree)
+            found = broadcast_prefix(out_specs, answer)
         except ValueError:
-            raise _no_prefix(
-                f,
-                "in_specs",
-                in_specs,
-                tree,
-                f" It was called with {len(args)} arguments.",
-            ) from None
-    dynamic = [spec is not None for spec in found]
-    paths = [keystr(path) for path, _ in tree_flatten_with_path(args)[0]]
+            raise self._no_prefix("out_specs", out_specs, tree, "") from None
+        for spec in found:
+            _check_manual(spec, self.manual, self.mesh, "out_specs")
+        return found
 
-    def chosen(items: Sequence[Any]) -> list[Any]:
-        return [item for item, flag in zip(items, dynamic) if flag]
+    def _no_prefix(self, name: str, specs: Any, tree: Any, more: str) -> ValueError:
+        return errors.value_error(
+            f"pytree structure error: shard_map {name} of {self.name} is no prefix of "
+            f"the tree it describes: {name} is {specs}, and the tree is {tree}.{more}"
+        )
 
-    leaves, specs = chosen(everything), chosen(found)
-    for leaf in leaves:
-        signatures.check_arg(leaf, "shard_map")
-    for spec in specs:
-        _check_manual(spec, manual, mesh, "in_specs")
-    return _Arguments(everything, tree, dynamic, leaves, specs, chosen(paths))
+    def check_arguments(
+        self, paths: Sequence[str], avals: Sequence[Any], specs: Sequence[Any]
+    ) -> None:
+        """ValueError for a spec that its argument cannot be cut by."""
+        sizes = dict(self.mesh.shape)
+        for path, aval, spec in zip(paths, avals, specs):
+            where = f"args{path}"
+            self._check_length(aval, spec, "in_specs", where)
+            for dimension in range(len(spec)):
+                names = spec.axes(dimension)
+                count = math.prod(sizes[name] for name in names)
+                if aval.shape[dimension] % count:
+                    raise errors.value_error(
+                        f"shard_map applied to the function '{self.name}' was given "
+                        "argument arrays with axis sizes that are not evenly divisible "
+                        f"by the corresponding mesh axis sizes: {where} has type "
+                        f"{aval.str_short()}; its spec {spec} cuts axis {dimension} "
+                        f"(of size {aval.shape[dimension]}) along mesh axis "
+                        f"{', '.join(map(repr, names))} (of size {count}), but {count} "
+                        f"does not evenly divide {aval.shape[dimension]}. Pad the "
+                        "array."
+                    )
 
+    def _check_length(self, aval: Any, spec: Any, name: str, where: str) -> None:
+        if len(spec) > aval.ndim:
+            raise errors.value_error(
+                f"shard_map applied to the function '{self.name}' was given an {name} "
+                "entry which is too long to be compatible with the corresponding "
+                f"value: {where} has type {aval.str_short()}, of rank {aval.ndim}, and "
+                f"its spec {spec} has length {len(spec)}. Shorten the spec, or give "
+                "the value an axis: `x[None]`."
+            )
 
-def _no_prefix(f: Any, name: str, specs: Any, tree: Any, more: str) -> ValueError:
-    return errors.value_error(
-        f"pytree structure error: shard_map {name} of {fun_name(f)} is no prefix of "
-        f"the tree it describes: {name} is {specs}, and the tree is {tree}.{more}"
-    )
+    def check_types(
+        self, paths: Sequence[str], avals: Sequence[Any], specs: Sequence[Any]
+    ) -> None:
+        """On Explicit axes a spec says what the type of its argument says."""
+        kinds = self.mesh._name_to_type
+        explicit = AxisType.Explicit
+        told = frozenset(name for name in self.manual if kinds[name] is explicit)
+        for path, aval, spec in zip(paths, avals, specs):
+            parts = [spec.axes(d) if d < len(spec) else () for d in range(aval.ndim)]
+            wanted = [tuple(n for n in axes if n in told) or None for axes in parts]
+            found = _manual_cut(aval, told)
+            unreduced, reduced = words = words_of(aval)
+            if words != (spec.unreduced, spec.reduced) or (
+                wanted != found and aval.ndim
+            ):
+                typed = PartitionSpec(*found, unreduced=unreduced, reduced=reduced)
+                raise errors.value_error(
+                    f"in_specs passed to shard_map: {spec} does not match the specs of "
+                    f"the input: {typed} for arg: {aval.str_short()}, "
+                    f"args{path} of '{self.name}'. The axes {sorted(map(str, told))} "
+                    "of the mesh are Explicit, so the type of an argument says how it "
+                    "is cut. Leave in_specs out, and shard_map takes what the types "
+                    "say; or reshard the argument first: `minijax.sharding.reshard(x, "
+                    f"{spec})`."
+                )
 
-
-def _result_specs(
-    f: Any, out_specs: Any, answer: Any, tree: Any, mesh: Any, manual: frozenset
-) -> list[PartitionSpec]:
-    try:
-        found = broadcast_prefix(out_specs, answer)
-    except ValueError:
-        raise _no_prefix(f, "out_specs", out_specs, tree, "") from None
-    for spec in found:
-        _check_manual(spec, manual, mesh, "out_specs")
-    return found
+    def check_results(
+        self, avals: Sequence[Any], specs: Sequence[Any], checked: bool
+    ) -> None:
+        """ValueError for a result that its spec does not describe."""
+        for aval, spec in zip(avals, specs):
+            self._check_length(aval, spec, "out_specs", "a result")
+            if checked and words_of(aval) != (spec.unreduced, spec.reduced):
+                raise errors.value_error(
+                    f"shard_map got out_specs {spec} for a result of '{self.name}' of "
+                    f"type {aval.str_short()}: both must be unreduced and reduced over "
+                    "the same axes. Use `lax.psum` or `lax.pcast`."
+                )
+            varying = [
+                name
+                for name in self.mesh.axis_names
+                if name in (aval.vma & self.manual) and name not in axes_of(spec)
+            ]
+            if checked and varying:
+                raise errors.value_error(
+                    f"shard_map applied to the function '{self.name}' was given "
+                    "out_specs which require replication which can't be statically "
+                    f"inferred given the mesh {dict(self.mesh.shape)}: out_specs is "
+                    f"{spec}, which promises equal copies along {varying}, but the "
+                    f"result has type {aval.str_short()}, which varies there. Name the "
+                    "axes in out_specs, or make the result equal with a reduction such "
+                    "as `lax.psum`. If it is equal and the types cannot tell, pass "
+                    "check_vma=False."
+                )
 
 
 def _varying_as(value: Any, spec: PartitionSpec) -> Any:
@@ -400,97 +489,3 @@ def _manual_cut(aval: Any, manual: frozenset) -> list[Any]:
         tuple(name for name in axes_in(part) if name in manual) or None
         for part in cut_of(aval)
     ]
-
-
-def _check_types(
-    f: Any,
-    paths: Sequence[str],
-    avals: Sequence[Any],
-    specs: Sequence[Any],
-    manual: frozenset,
-    mesh: Any,
-) -> None:
-    """On Explicit axes a spec says what the type of its argument says."""
-    kinds = mesh._name_to_type
-    told = frozenset(name for name in manual if kinds[name] is AxisType.Explicit)
-    for path, aval, spec in zip(paths, avals, specs):
-        parts = [spec.axes(d) if d < len(spec) else () for d in range(aval.ndim)]
-        wanted = [tuple(n for n in axes if n in told) or None for axes in parts]
-        found = _manual_cut(aval, told)
-        unreduced, reduced = words = words_of(aval)
-        if words != (spec.unreduced, spec.reduced) or (wanted != found and aval.ndim):
-            typed = PartitionSpec(*found, unreduced=unreduced, reduced=reduced)
-            raise errors.value_error(
-                f"in_specs passed to shard_map: {spec} does not match the specs of the "
-                f"input: {typed} for arg: {aval.str_short()}, "
-                f"args{path} of '{fun_name(f)}'. The axes {sorted(map(str, told))} of "
-                "the mesh are Explicit, so the type of an argument says how it is cut. "
-                "Leave in_specs out, and shard_map takes what the types say; or "
-                f"reshard the argument first: `minijax.sharding.reshard(x, {spec})`."
-            )
-
-
-def _check_arguments(
-    f: Any, paths: Sequence[str], avals: Sequence[Any], specs: Sequence[Any], mesh: Any
-) -> None:
-    sizes = dict(mesh.shape)
-    for path, aval, spec in zip(paths, avals, specs):
-        where = f"args{path}"
-        _check_length(f, aval, spec, "in_specs", where)
-        for dimension in range(len(spec)):
-            names = spec.axes(dimension)
-            count = math.prod(sizes[name] for name in names)
-            if aval.shape[dimension] % count:
-                raise errors.value_error(
-                    f"shard_map applied to the function '{fun_name(f)}' was given "
-                    "argument arrays with axis sizes that are not evenly divisible by "
-                    f"the corresponding mesh axis sizes: {where} has type "
-                    f"{aval.str_short()}; its spec {spec} cuts axis {dimension} (of "
-                    f"size {aval.shape[dimension]}) along mesh axis "
-                    f"{', '.join(map(repr, names))} (of size {count}), but {count} "
-                    f"does not evenly divide {aval.shape[dimension]}. Pad the array."
-                )
-
-
-def _check_length(f: Any, aval: Any, spec: Any, name: str, where: str) -> None:
-    if len(spec) > aval.ndim:
-        raise errors.value_error(
-            f"shard_map applied to the function '{fun_name(f)}' was given an {name} "
-            "entry which is too long to be compatible with the corresponding value: "
-            f"{where} has type {aval.str_short()}, of rank {aval.ndim}, and its spec "
-            f"{spec} has length {len(spec)}. Shorten the spec, or give the value an "
-            "axis: `x[None]`."
-        )
-
-
-def _check_results(
-    f: Any,
-    avals: Sequence[Any],
-    specs: Sequence[Any],
-    mesh: Any,
-    manual: frozenset,
-    checked: bool,
-) -> None:
-    for aval, spec in zip(avals, specs):
-        _check_length(f, aval, spec, "out_specs", "a result")
-        if checked and words_of(aval) != (spec.unreduced, spec.reduced):
-            raise errors.value_error(
-                f"shard_map got out_specs {spec} for a result of '{fun_name(f)}' of "
-                f"type {aval.str_short()}: both must be unreduced and reduced over the "
-                "same axes. Use `lax.psum` or `lax.pcast`."
-            )
-        varying = [
-            name
-            for name in mesh.axis_names
-            if name in (aval.vma & manual) and name not in axes_of(spec)
-        ]
-        if checked and varying:
-            raise errors.value_error(
-                f"shard_map applied to the function '{fun_name(f)}' was given "
-                "out_specs which require replication which can't be statically "
-                f"inferred given the mesh {dict(mesh.shape)}: out_specs is {spec}, "
-                f"which promises equal copies along {varying}, but the result has type "
-                f"{aval.str_short()}, which varies there. Name the axes in out_specs, "
-                "or make the result equal with a reduction such as `lax.psum`. If it "
-                "is equal and the types cannot tell, pass check_vma=False."
-            )
