@@ -62,6 +62,7 @@ NAMES: dict[str, dict[str, str]] = {
         "call_p": f"{_HERE}:call_p",
         "closed_call_p": f"{_HERE}:closed_call_p",
     },
+    "jax.scipy.stats": {"gaussian_kde": f"{_HERE}:gaussian_kde"},
     "jax._src": {"compiler": f"{_HERE}:compiler"},
     "jax._src.ad_util": {"stop_gradient_p": f"{_HERE}:stop_gradient_p"},
     "jax._src.core": {"trace_state_clean": f"{_HERE}:trace_state_clean"},

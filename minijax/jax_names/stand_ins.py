@@ -60,6 +60,15 @@ call_p = Primitive("call")
 closed_call_p = Primitive("closed_call")
 
 
+class gaussian_kde:
+    """NumPyro imports it for its ensemble sampler ESS; it is not to be made here."""
+
+    def __init__(self, *args: Any, **kwargs: Any):
+        raise NotImplementedError(
+            "minijax, which stands for jax here, has no jax.scipy.stats.gaussian_kde."
+        )
+
+
 class _Registry:
     """Which types are nodes of trees: `type(x) in _registry`."""
 

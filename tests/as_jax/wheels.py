@@ -70,8 +70,10 @@ def version(name: str, folder: Path) -> str:
     return found.name.removesuffix(".dist-info").split("-")[1] if found else "?"
 
 
-def run(name: str, folder: Path, minijax: bool) -> subprocess.CompletedProcess:
-    """Run a program on one of the two; what it prints is text to compare."""
+def run(
+    program: Path, minijax: bool, folder: Path = PROGRAMS
+) -> subprocess.CompletedProcess:
+    """Run a program, with wheels in `folder`; what it prints is text to compare."""
     command = [sys.executable, "-W", "ignore"]
     command += ["-m", "minijax.as_jax"] if minijax else []
     path = os.pathsep.join([str(ROOT), str(folder)])
@@ -79,7 +81,7 @@ def run(name: str, folder: Path, minijax: bool) -> subprocess.CompletedProcess:
     own = ("XLA_", "JAX_", "MINIJAX_")
     plain = {k: v for k, v in os.environ.items() if not k.startswith(own)}
     return subprocess.run(
-        [*command, str(PROGRAMS / f"use_{name}.py")],
+        [*command, str(program)],
         env={**plain, "PYTHONPATH": path, "JAX_PLATFORMS": "cpu"},
         capture_output=True,
         text=True,

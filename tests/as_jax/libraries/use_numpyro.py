@@ -22,4 +22,5 @@ mcmc.run(jax.random.key(0))
 print({k: v[-3:] for k, v in mcmc.get_samples().items()})
 guide = AutoNormal(model)
 svi = SVI(model, guide, numpyro.optim.Adam(0.05), Trace_ELBO())
-print(svi.run(jax.random.key(1), 30, progress_bar=False).losses[-3:])
+losses = svi.run(jax.random.key(1), 30, progress_bar=False).losses
+print(*(f"{loss:.4f}" for loss in losses[-3:]))
