@@ -75,6 +75,10 @@ def opened(browser, book):
                 route.abort()
 
         page.route("**/*", only_files)
+        page.on(
+            "console",
+            lambda said: said.type == "error" and page.complaints.append(said.text),
+        )
         page.on("pageerror", lambda error: page.complaints.append(str(error)))
         page.on("requestfailed", lambda asked: page.complaints.append(asked.url))
         folder = "notebooks/" if name in CHAPTERS else ""
@@ -240,6 +244,33 @@ def test_mathematics_is_drawn(opened):
 def test_narrow_pages_do_not_scroll_sideways(opened, name):
     page = opened(name, width=400)
     assert not page.evaluate("document.documentElement.scrollWidth > innerWidth")
+
+
+def test_answers_are_folded_until_they_are_clicked(opened):
+    """A reader of the book cannot run a cell: the answer stands behind a click."""
+    page = opened("02_tracing_and_jaxprs")
+    assert "put your answer in place" not in page.inner_text("article")
+    box = page.locator("details.sd-dropdown", has_text="02.p1").first
+    answer = box.locator(".sd-card-body, .sd-summary-content").first
+    assert not answer.is_visible()
+    box.locator("summary").click()
+    assert answer.is_visible() and len(answer.inner_text()) > 20
+
+
+@pytest.mark.parametrize("width", [1280, 400])
+def test_axe_finds_nothing(opened, width):
+    """axe-core's rules of WCAG 2.1, A and AA; and nothing in the console."""
+    found = pytest.importorskip("axe_playwright_python")
+    (script,) = Path(found.__file__).parent.glob("axe.min.js")
+    for name in ("index", "02_tracing_and_jaxprs", "cheat_sheet", "where_in_jax"):
+        page = opened(name, width=width)
+        page.evaluate(script.read_text(encoding="utf-8"))
+        told = page.evaluate(
+            "axe.run(document, {preload: false, runOnly:"
+            "['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa']})"
+        )
+        wrong = [(v["id"], v["nodes"][0]["html"][:200]) for v in told["violations"]]
+        assert wrong == [], name
 
 
 # ---- the cheat sheet ----------------------------------------------------------------

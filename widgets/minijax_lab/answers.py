@@ -120,6 +120,8 @@ def value_of(text: str, unit: str) -> Any:
         if unit and given in BYTES:
             value *= BYTES[given] / BYTES[unit.lower()]
         return value
+    if re.fullmatch(r"\d+(\s*[x×]\s*\d+)+", text):
+        return tuple(map(int, re.split("[x×]", text)))  # a shape, as in "2 x 2"
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
