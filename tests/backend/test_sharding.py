@@ -72,7 +72,7 @@ def test_spec_algebra() -> None:
     assert ("y", None) + P("x") is P("y", None, "x")
     assert P("x", None).index(None) == 1
     assert P(("x", "y"), None).count(["x", "y"]) == 1
-    assert P("x").normalized(3) is P("x", None, None)
+    assert P("x").inserted(2, "y") is P("x", None, "y")
     assert P("x").update(partitions=("y",)) is P("y")
     assert P("x") != ("x",)
     assert P("x") != P("x", None)

@@ -368,6 +368,8 @@ def _empty2_lowering(ctx, **params) -> Any:
 def empty_of(aval: ShapedArray) -> Any:
     """An array of a given type whose entries are not set; here they are zeros."""
     entry = empty2_p.bind(dtype=aval.dtype, memory_space=aval.memory_space)
-    if not aval.shape:
-        return entry
-    return broadcast(entry, aval.shape, out_sharding=aval.cut)
+    if aval.shape:
+        entry = broadcast(entry, aval.shape, out_sharding=aval.cut)
+    for extension in rules.type_extensions.values():
+        entry = extension.zeros(aval, entry)
+    return entry

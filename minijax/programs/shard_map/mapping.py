@@ -219,19 +219,20 @@ def _mesh_of(given: Any) -> tuple[Any, frozenset]:
             "The context mesh cannot be empty. Pass shard_map a mesh, mesh=..., or use "
             "`with minijax.set_mesh(mesh):`."
         )
-    if given is None and not taken:
-        return mesh.abstract_mesh, taken
-    if given is None or given is mesh:
-        return mesh, taken
+    inside = dict.fromkeys(taken, AxisType.Manual)
+    here = mesh.abstract_mesh.update_axis_types(inside)
+    if given is None:
+        return here, taken
     devices = [one._internal_device_list for one in (given, mesh)]
-    axes = [(one.axis_names, one.axis_sizes, one.axis_types) for one in (given, mesh)]
-    if axes[0] != axes[1] or (taken and all(devices) and devices[0] != devices[1]):
+    there = given.abstract_mesh.update_axis_types(inside)
+    same = there.update(abstract_device=here.abstract_device) is here
+    if not same or (taken and all(devices) and devices[0] != devices[1]):
         raise errors.value_error(
             f"The context mesh {mesh} (of the shard_map or set_mesh around) should "
             f"match the mesh passed to shard_map, {given}: names, sizes, types and "
             "devices. Leave mesh out. A pmap cannot be inside; write vmap there."
         )
-    return given, taken
+    return here if taken else given, taken
 
 
 def _check_axes(mesh: Any, names: Iterable[Any], what: str) -> None:
@@ -367,27 +368,24 @@ class _Mapping:
     def check_types(
         self, paths: Sequence[str], avals: Sequence[Any], specs: Sequence[Any]
     ) -> None:
-        """On Explicit axes a spec says what the type of its argument says."""
-        kinds = self.mesh._name_to_type
-        explicit = AxisType.Explicit
-        told = frozenset(name for name in self.manual if kinds[name] is explicit)
+        """On a mesh of Explicit axes, all mapped, specs say what the types say."""
+        count = len(self.mesh.axis_names)
+        everything = self.mesh.are_all_axes_explicit and len(self.manual) == count
         for path, aval, spec in zip(paths, avals, specs):
-            parts = [spec.axes(d) if d < len(spec) else () for d in range(aval.ndim)]
-            wanted = [tuple(n for n in axes if n in told) or None for axes in parts]
-            found = _manual_cut(aval, told)
+            wanted = [spec.axes(dimension) or None for dimension in range(aval.ndim)]
+            found = _manual_cut(aval, self.manual)
             unreduced, reduced = words = words_of(aval)
             if words != (spec.unreduced, spec.reduced) or (
-                wanted != found and aval.ndim
+                everything and wanted != found
             ):
                 typed = PartitionSpec(*found, unreduced=unreduced, reduced=reduced)
                 raise errors.value_error(
                     f"in_specs passed to shard_map: {spec} does not match the specs of "
                     f"the input: {typed} for arg: {aval.str_short()}, "
-                    f"args{path} of '{self.name}'. The axes {sorted(map(str, told))} "
-                    "of the mesh are Explicit, so the type of an argument says how it "
-                    "is cut. Leave in_specs out, and shard_map takes what the types "
-                    "say; or reshard the argument first: `minijax.sharding.reshard(x, "
-                    f"{spec})`."
+                    f"args{path} of '{self.name}'. All axes of the mesh are Explicit, "
+                    "so the type of an argument says how it is cut. Leave in_specs "
+                    "out, and shard_map takes what the types say; or reshard the "
+                    f"argument first: `minijax.sharding.reshard(x, {spec})`."
                 )
 
     def check_results(

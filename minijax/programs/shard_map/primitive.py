@@ -483,6 +483,13 @@ def _batch(axis_data, args, dims, **params) -> tuple:
     name = axis_data.spmd_name
     sizes = dict(params["mesh"].shape)
     names = () if name is None else name if isinstance(name, tuple) else (name,)
+    if outside := {*names} - params["newly_manual_axes"]:
+        if not outside <= {*params["mesh"].explicit_axes}:
+            raise ValueError(
+                f"vmap(spmd_axis_name={name!r}) of a shard_map that does not map over "
+                f"{outside}. Add them to axis_names, or leave out spmd_axis_name."
+            )
+        name, names = None, ()  # the types say how these cut the batch
     count = math.prod(sizes[one] for one in names)
     part = dataclasses.replace(axis_data, size=axis_data.size // count, spmd_name=None)
     with scope_of(params):

@@ -203,19 +203,11 @@ class PartitionSpec:
             return self
         parts = [*self._partitions, *[None] * (dimension - len(self))]
         parts.insert(dimension, part)
-        while parts and parts[-1] is None:
-            parts.pop()
         return self.update(partitions=parts)
 
     def dual(self) -> PartitionSpec:
         """That of cotangents: what is unreduced forwards is reduced backwards."""
         return self.update(unreduced=self.reduced, reduced=self.unreduced)
-
-    def normalized(self, ndim: int) -> PartitionSpec:
-        """The spec with exactly `ndim` partitions, unconstrained ones as None."""
-        known = [None if p is _UNCONSTRAINED else p for p in self._partitions]
-        missing = [None] * (ndim - len(known))
-        return self.update(partitions=known + missing)
 
     def axes(self, dimension: int) -> tuple[AxisName, ...]:
         """The mesh axes that cut a dimension, coarsest first."""

@@ -208,7 +208,7 @@ class NamedSharding(ShardingOfSeveral):
     def texts_of_sizes(self, sizes: Sequence[str]) -> list[str]:
         """Sizes as types print them, with the axes that cut them: `8@x`, `8@(x,y)`."""
         texts = []
-        for size, axes in zip(sizes, self.spec.partitions):
+        for size, axes in zip(sizes, (*self.spec.partitions, *[None] * len(sizes))):
             name = f"({','.join(axes)})" if isinstance(axes, tuple) else axes
             texts.append(size if axes is None else f"{size}@{name}")
         return texts
