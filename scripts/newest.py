@@ -3,10 +3,10 @@
     python scripts/newest.py --python python3.13
     python scripts/newest.py --python python3.13 --jaxlib 0.12.0.1 tests/programs
 
-The environment, `build/newest`, holds the newest jaxlib that `pyproject.toml` allows, or
-the one that is named, with the jax of the same version as the oracle. Failures are
-grouped by their message; tests that are known to differ (the mark `another_jax` in the
-tests says why) are listed after them. Ends with status 1 if a test failed.
+The environment, `build/newest`, holds the newest jaxlib that `pyproject.toml` allows,
+or the one that is named, with the jax of the same version as the oracle. Failures are
+grouped by their message. Tests whose mark `later_jax` says that a later jax does
+something else are listed before them. Ends with status 1 if a test failed.
 """
 
 from __future__ import annotations
