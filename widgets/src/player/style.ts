@@ -115,7 +115,8 @@ text-overflow:ellipsis}
 text-indent:calc(&hang*-1ch)}
 ?.changed{|&residual-wash;border-radius:3px;box-shadow:0 0 0 1px &residual}
 ?#table td:has(>.size){text-align:right}
-?^later{opacity:.74}
+?^later :not(mark){color:&constant}
+?^later svg{opacity:.6}
 ?^line>td{|oklch(&ground &hue)}
 ?#code ^line>td:first-child{|oklch(&ground-lit &hue);color:&text}
 ?^line:is(.on,.rel,.near)>td{|oklch(&ground-lit &hue)}
