@@ -5,6 +5,9 @@ import numpy as np
 import minijax
 import minijax.numpy as jnp
 from minijax import jvp, vmap
+from minijax.core.autodiff import JVPTracer, apply_jvp, zero_tangent_of
+from minijax.core.language import Trace, set_current_trace
+from minijax.core.rules import Zero
 from tiny.operations import primitive
 from tiny.tangents import slopes
 from tiny.trace import SHAPES, bind
@@ -75,6 +78,57 @@ def columns_as_rows(f, x):
     return vmap(lambda t: jvp(f, (x,), (t,))[1])(jnp.eye(len(x)))
 
 
+class MyJVPTrace(Trace):
+    """Forward mode: each operation on values becomes one on pairs."""
+
+    def __init__(self, parent, tag):
+        self.parent, self.tag, self.alive = parent, tag, True
+        self.split = self.tangent_trace = parent
+
+    def is_mine(self, value):
+        return isinstance(value, JVPTracer) and value._trace is self
+
+    def to_pair(self, value):
+        if self.is_mine(value):
+            return value.primal, value.tangent
+        return value, zero_tangent_of(value)
+
+    def primal_of(self, value):
+        return value.primal if self.is_mine(value) else value
+
+    def tracer(self, value, tangent):
+        return value if isinstance(tangent, Zero) else JVPTracer(self, value, tangent)
+
+    def process_primitive(self, primitive, args, params):
+        pairs = [self.to_pair(arg) for arg in args]
+        values = [value for value, _ in pairs]
+        tangents = [tangent for _, tangent in pairs]
+        with set_current_trace(self.parent):
+            if all(isinstance(tangent, Zero) for tangent in tangents):
+                return primitive.bind(*values, **params)
+            out, change = apply_jvp(primitive, values, tangents, params)
+        if primitive.multiple_results:
+            return [self.tracer(x, t) for x, t in zip(out, change)]
+        return self.tracer(out, change)
+
+
+class OfFirstOperand(MyJVPTrace):
+    """Wrong: only the first operand's tangent is handed on."""
+
+    def process_primitive(self, primitive, args, params):
+        rest = [self.primal_of(arg) for arg in args[1:]]
+        return super().process_primitive(primitive, [*args[:1], *rest], params)
+
+
+class UnderItself(MyJVPTrace):
+    """Wrong: the parent is never in charge."""
+
+    def process_primitive(self, primitive, args, params):
+        values, tangents = zip(*map(self.to_pair, args))
+        out, change = apply_jvp(primitive, values, tangents, params)
+        return self.tracer(out, change)
+
+
 # From the first idea to what to read; `hint("NN.N")` gives one after the other.
 HINTS = {
     "06.1": (
@@ -99,6 +153,12 @@ HINTS = {
         "vmap over the directions; out_axes says where their axis goes in the result.",
         "`slopes_one_by_one` in this chapter.",
     ),
+    "06.5": (
+        "`slopes` of tiny does the same: values, tangents, the rule, a pair.",
+        "all binds stand in `with set_current_trace(self.parent):`; the trace in "
+        "charge is asked for each. isinstance(tangent, Zero) finds what does not move.",
+        "`JVPTrace.process_primitive` in minijax/core/autodiff.py.",
+    ),
 }
 
 # Each answer is the tuple of arguments for `check`, made when it is needed.
@@ -107,12 +167,14 @@ SOLUTIONS = {
     "06.2": make_cube,
     "06.3": make_atan,
     "06.4": lambda: (columns, 1_000_000),
+    "06.5": lambda: (MyJVPTrace,),
 }
 WRONG = {
     "06.1": [lambda: ([1.0, 0.0, 1.0, 1.0],), lambda: ([0.5, 0.0, 1.0, 0.0],)],
     "06.2": [make_cube_of_unit, lambda: (plain_cube,)],
     "06.3": [make_atan_upside_down, make_atan_without_row],
     "06.4": [lambda: (columns_as_rows, 1_000_000), lambda: (columns, 1000)],
+    "06.5": [lambda: (OfFirstOperand,), lambda: (UnderItself,)],
 }
 # What `check` says of each wrong answer.
 COMPLAINTS = {
@@ -120,4 +182,5 @@ COMPLAINTS = {
     "06.2": ["with t = -3.0 the tangent is", "cube has no rule of its own"],
     "06.3": ["moved by 1.0, the tangent is", "There is no row for atan_flat"],
     "06.4": ["The Jacobian of W @ x should be", "The largest array has 1,000,000"],
+    "06.5": ["For 3.0 - x at x =", "is asked again for what it binds"],
 }

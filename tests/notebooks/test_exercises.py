@@ -287,6 +287,18 @@ def test_every_exercise_has_hints_and_a_solution_that_runs(name, untried, capsys
     assert f"{name}: solved." in capsys.readouterr().out
 
 
+def test_yours_is_the_course_s_until_the_exercise_is_solved(capsys):
+    mine = answers("06").MyJVPTrace
+    for handed, words in ((..., "own stands in"), (mine, "yours"), (int, "own stands")):
+        check("06.5", handed)
+        found = grading.yours("06.5")
+        assert words in capsys.readouterr().out.splitlines()[-1]
+        assert (found is mine) == (handed is mine)
+        assert found.__name__ == "MyJVPTrace"
+    with pytest.raises(ValueError, match="takes the name of an exercise"):
+        grading.yours("99.1")
+
+
 def test_solutions_of_unknown_exercises(capsys):
     for name in ("99.1", "00.99", "tiny", "no"):
         hint(name)

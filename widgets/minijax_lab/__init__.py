@@ -4,12 +4,21 @@ import os
 from typing import Any
 
 from minijax.support import traceback_filtering, user_source
-from minijax_lab.grading import check, hint, predict, solution
+from minijax_lab.grading import check, hint, predict, solution, yours
 from minijax_lab.kernel_puzzles import puzzle
 from minijax_lab.sabotage import sabotage
 from minijax_lab.tiny_pieces import piece
 
-__all__ = ["check", "hint", "piece", "predict", "puzzle", "sabotage", "solution"]
+__all__ = [
+    "check",
+    "hint",
+    "piece",
+    "predict",
+    "puzzle",
+    "sabotage",
+    "solution",
+    "yours",
+]
 
 
 def _interpreter(made: type, **options: Any) -> None:

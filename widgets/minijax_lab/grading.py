@@ -81,6 +81,8 @@ failures: Counter[str] = Counter()
 hints_given: Counter[str] = Counter()
 # What `check` found so far in this process.
 outcomes: list[Outcome] = []
+# What was handed in for each exercise that is solved.
+solved: dict[str, tuple[Any, ...]] = {}
 # `minijax course check` takes here what a notebook hands in, with the exercise's name,
 # and judges it itself; what a notebook says of its own answers does not count.
 hand_in: Callable[[str, tuple[Any, ...]], None] | None = None
@@ -140,6 +142,7 @@ def check(name: str, *made: Any) -> None:
     if hand_in is not None:
         hand_in(name, made)
         return
+    solved.pop(name, None)
     if not made or any(thing is ... for thing in made):
         outcomes.append(Outcome(name, "not tried"))
         print(f"{name}: not solved yet. Put your solution in place of ...")
@@ -148,6 +151,7 @@ def check(name: str, *made: Any) -> None:
     if complaint is None:
         outcomes.append(Outcome(name, "passed"))
         failures.pop(name, None)
+        solved[name] = made
         print(f"{name}: solved.")
         return
     outcomes.append(Outcome(name, "failed", complaint))
@@ -200,6 +204,24 @@ def solution(name: str) -> None:
         print(text)
 
 
+def yours(name: str) -> Any:
+    """What the learner handed in for the exercise `name`, once it is solved.
+
+    Until then it is the course's own, so that the cells below can go on; it says which.
+    Raises ValueError if there is no such exercise.
+    """
+    text = solutions.solution_text(name)
+    if text is None:
+        raise ValueError(f"yours takes the name of an exercise, and got {name!r}")
+    if name in solved:
+        print(f"{name}: yours runs below.")
+        return solved[name][0]
+    print(f"{name}: not solved yet, so the course's own stands in.")
+    given: list[Any] = []
+    exec(text, {"check": lambda _, *made: given.extend(made), "__name__": name})
+    return given[0]
+
+
 def by_check(name: str) -> str:
     """How an exercise is handed in; a piece is, when its cell runs."""
     return f', with check("{name}", ...)' if name[:1].isdigit() else ""
@@ -218,13 +240,20 @@ def run(grade: Callable[..., str | None], made: tuple[Any, ...]) -> str | None:
     except TookTooLong:
         return f"It ran for more than {SECONDS} seconds."
     except (Exception, SystemExit) as error:
-        frames = traceback.extract_tb(error.__traceback__)
-        first_line = str(error).strip().partition("\n")[0]
-        if len(frames) == 1 and isinstance(error, TypeError):
+        trace = error.__traceback__
+        if isinstance(error, TypeError) and trace and trace.tb_next is None:
+            first_line = str(error).strip().partition("\n")[0]
             return f"check got {len(made)} things to look at: {first_line}"
-        own = [frame for frame in frames if is_own(frame.filename)]
-        where = f" at line {own[-1].lineno} of {own[-1].name}" if own else ""
-        return f"It raised {type(error).__name__}{where}: {first_line}"
+        return raised(error)
+
+
+def raised(error: BaseException) -> str:
+    """Says what was raised, and on which line of the learner's."""
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if is_own(frame.filename)]
+    where = f" at line {own[-1].lineno} of {own[-1].name}" if own else ""
+    first_line = str(error).strip().partition("\n")[0]
+    return f"It raised {type(error).__name__}{where}: {first_line}"
 
 
 def is_own(filename: str) -> bool:
