@@ -105,7 +105,7 @@ def test_a_process_that_sends_what_is_no_message_is_gone(coordinator, sent):
     lines.connection.sendall(sent)
     wait_for(lambda: coordinator.lost)
     ((number, why),) = coordinator.lost
-    assert number == 0 and "no message of a process" in why
+    assert number == 0 and "not a message of a process" in why
     assert not coordinator.errors
 
 
