@@ -432,8 +432,12 @@ def batched(
     size = _batch_size(fun, leaves, in_tree, dims, axis_size)
     name = no_axis_name if axis_name is None else axis_name
     found = [getattr(getattr(x, "aval", None), "cut", None) for x in leaves]
-    cuts = (s.of(dim) for s, dim in zip(found, dims) if s is not None)
-    axis_data = AxisData(name, size, spmd_name, next(filter(None, cuts), None))
+    cuts = {s and s.of(dim) for s, dim in zip(found, dims) if dim is not None}
+    if len(cuts) > 1:
+        raise errors.value_error(
+            f"in_axes of vmap: mapped axes must be cut the same, got {cuts}; `reshard`."
+        )
+    axis_data = AxisData(name, size, spmd_name, next(iter(cuts), None))
     flat = FlatFunction(lambda args, kwargs: fun(*args, **kwargs), in_tree)
     outputs, out_dims = batching.batch(flat, axis_data, leaves, dims)
     signatures.check_outputs(outputs, flat.out_tree, signatures.fun_name(fun), "vmap")

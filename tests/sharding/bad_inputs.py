@@ -28,6 +28,8 @@ lax.psum(a, 'x', axis_index_groups=3)
 lax.pmean(a, 'z')
 lax.pmean(a, None)
 lax.pmean(a, ('x', 'z'))
+lax.pmax(a, 0)
+lax.pmin(a, (0, 1))
 lax.pmax(a, 'z')
 lax.pmax(a, ('x', 'z'))
 lax.pmax(a, None)
@@ -48,6 +50,8 @@ lax.ppermute(a, 'x', 'ab')
 lax.ppermute(a, 'x', None)
 lax.ppermute(a, 'x', [])
 lax.ppermute(a, 'x', {0: 1})
+lax.ppermute(a, 'x', [(0, -1), (1, 0), (2, 1), (3, 2)])
+lax.ppermute(jnp.ones(3), 'x', [(0, 1)])
 lax.ppermute(a, 'x', [('0', '1')])
 lax.ppermute(a, 'x', [(True, False)])
 lax.ppermute(a, 'x', np.array([[0, 1], [1, 0]]))
@@ -249,6 +253,8 @@ N(mesh, P(0))
 N(mesh, P(unreduced={'x'}))
 N(mesh, P(reduced={'x'}))
 N(explicit, P(unreduced={'z'}))
+N(abstract.update(axis_types=(manual, manual)), P(unreduced={'x'}))
+N(abstract.update(axis_types=(manual, manual)), P('x', reduced={'y'}))
 N(explicit, P(reduced={'z'}))
 N(explicit, P(P.UNCONSTRAINED))
 N(None, P('x'))
@@ -456,6 +462,16 @@ f[:, jnp.array([1, 2])]
 e + f
 e + there
 e + cut
+cut + 1
+cut + cut
+cut.T
+jnp.sum(cut)
+there + 1
+jax.jit(lambda a: a)(cut)
+jax.jit(lambda a, b: a + b)(e, cut)
+jax.device_put(cut, N(explicit, P('x')))
+jax.sharding.reshard(cut, P('x'))
+jax.sharding.reshard(cut, N(explicit, P('x')))
 e + jax.device_put(x, N(explicit2, P('u')))
 jax.device_put(x, N(explicit2, P('u'))) + 1
 jnp.sin(jax.device_put(x, N(explicit2, P('u'))))
@@ -540,6 +556,10 @@ lax.scan(lambda c, _: (jax.sharding.reshard(c, P('y')), None), e, None, length=2
 lax.while_loop(lambda c: True, lambda c: jax.sharding.reshard(c, P('y')), e)
 lax.cond(True, lambda: e, lambda: f)
 jax.vmap(lambda a, b: a + b)(e, jnp.ones((8, 4)))
+jax.vmap(lambda a, b: a + b)(np.ones((8, 4), 'f4'), e)
+jax.vmap(lambda a, b: a + b)(e, f)
+jax.vmap(lambda a, b: a + b)(f, jnp.ones((8, 4)))
+jax.jit(jax.vmap(lambda a, b: a + b, in_axes=(0, 1)))(e, jnp.ones((4, 8)))
 jax.vmap(lambda a, b: a + b)(e, jax.sharding.reshard(e, P('y')))
 jax.vmap(lambda a: a, in_axes=1, spmd_axis_name='x')(e)
 jax.grad(lambda a: a)(e)
@@ -613,6 +633,7 @@ def names(lib):
         "AbstractMesh": kinds.AbstractMesh,
         "make_mesh": jax.make_mesh,
         "auto": lib.auto,
+        "manual": kinds.AxisType.Manual,
         "on": lib.on,
         "kept": kept,
         "mesh": lib.mesh,

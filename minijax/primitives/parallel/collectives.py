@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import arithmetic as elementwise
-from minijax.core import dtypes, shaping, sums
+from minijax.core import dtypes, errors, shaping, sums
 from minijax.core.language import Primitive, ShapedArray, Tracer, get_aval, register
 from minijax.core.rules import (
     AxisData,
@@ -54,6 +54,18 @@ def _check_bound(axes: Sequence[Hashable]) -> None:
     for name in axes:
         if not isinstance(name, int):
             state.axis_env.axis_size(name)
+
+
+def _reduced(axis_name: Axes) -> tuple[Hashable, ...]:
+    """The axes that a user sums over; ValueError for positions inside `shard_map`."""
+    names = names_of(axis_name)
+    _check_bound(names)
+    if state.varying_axes and _named(names) != names:
+        raise errors.value_error(
+            f"axis_name={axis_name!r} has a position, and inside shard_map it may have "
+            "names of axes only. Reduce the positions first: `x.sum(0)`, `x.max(0)`."
+        )
+    return names
 
 
 def _named(axes: Sequence[Hashable]) -> tuple[Hashable, ...]:
@@ -195,8 +207,7 @@ def psum(x: Any, axis_name: Axes, *, axis_index_groups: Any = None) -> Any:
     A Python number counts once for each index of the axes: `psum(1, "i")` is its size.
     Raises NameError for a name that no `vmap` or `shard_map` binds.
     """
-    names = names_of(axis_name)
-    _check_bound(names)
+    names = _reduced(axis_name)
     groups = _groups(axis_index_groups)
     size = _group_size(_named(names), groups)
 
@@ -246,8 +257,7 @@ def pmin(x: Any, axis_name: Axes, *, axis_index_groups: Any = None) -> Any:
 
 
 def _extremum(primitive: Primitive, x: Any, axis_name: Axes, groups: Any) -> Any:
-    names = names_of(axis_name)
-    _check_bound(names)
+    names = _reduced(axis_name)
     groups = _groups(groups)
     _group_size(_named(names), groups)
     return _of_each(primitive, x, axes=names, axis_index_groups=groups)
@@ -379,15 +389,19 @@ def _shifted(params: dict[str, Any], dim: int) -> dict[str, Any]:
 
 
 def _ppermute_batch(x, dim: int | None, axis_data, *, perm: tuple) -> tuple:
-    """Reorder the slices; those that receive nothing are zero."""
+    """Reorder the slices."""
     size = axis_data.size
-    if dim is not_mapped and len({target for _, target in perm}) == size:
-        return x, not_mapped
+    if len(perm) != size:
+        raise errors.value_error(
+            f"ppermute over a vmapped axis of size {size} got perm={perm}: it must "
+            "name a source for each index. Zeros for the others: multiply the result "
+            "by a mask of `lax.axis_index`, or use `shard_map`."
+        )
     if dim is not_mapped:
-        x, dim = broadcast_axis(x, size, 0), 0
-    sources = [size] * size
+        return x, not_mapped
+    sources = [0] * size
     for source, target in perm:
-        sources[target] = source
+        sources[target] = source % size
     x = moveaxis(x, dim, 0)
     shape = get_aval(x).shape
     numbers = gathering.GatherDimensionNumbers(
@@ -396,10 +410,7 @@ def _ppermute_batch(x, dim: int | None, axis_data, *, perm: tuple) -> tuple:
         start_index_map=(0,),
     )
     indices = np.array(sources, np.int32)[:, None]
-    out = gathering.gather(
-        x, indices, numbers, (1, *shape[1:]), mode="fill", fill_value=0
-    )
-    return out, 0
+    return gathering.gather(x, indices, numbers, (1, *shape[1:])), 0
 
 
 ppermute_p = exchange(

@@ -24,7 +24,7 @@ from minijax.core.rules import def_linear
 from minijax.core.state import state
 from minijax.primitives.parallel import manual_lowering
 from minijax.primitives.parallel.manual_lowering import names_of
-from minijax.support.devices.shardings import AxisType, NamedSharding, PartitionSpec
+from minijax.support.devices.shardings import AxisType, ManualSharding, PartitionSpec
 from minijax.support.settings import declare
 from minijax.values.named_axes import NamedAxisEffect
 
@@ -117,7 +117,7 @@ def moved(aval: ShapedArray, axes: Names, name: str, move: Move) -> ShapedArray:
             )
         whole = [None] * aval.ndim
         spec = PartitionSpec(*whole, unreduced=words[0], reduced=words[1])
-        cut = NamedSharding(mesh, spec) if any(words) else None
+        cut = ManualSharding(mesh, spec) if any(words) else None
     return aval.update(vma=vma, sharding=cut)
 
 

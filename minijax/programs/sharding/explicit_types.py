@@ -32,6 +32,7 @@ from minijax.programs.sharding.contexts import get_abstract_mesh
 from minijax.support.devices.shardings import (
     AxisType,
     DuplicateSpecError,
+    ManualSharding,
     NamedSharding,
     PartitionSpec,
     ShardingTypeError,
@@ -84,7 +85,7 @@ def as_type(
     if not any(parts) and not any(words):
         return None
     spec = PartitionSpec(*parts, unreduced=words[0], reduced=words[1])
-    return NamedSharding(mesh, spec)
+    return (ManualSharding if mesh.are_all_axes_manual else NamedSharding)(mesh, spec)
 
 
 def type_of(sharding: NamedSharding, rank: int, mesh: Any = None) -> Any:
@@ -141,7 +142,7 @@ def given_sharding(place: Any, what: str) -> NamedSharding:
             f"{what} takes a PartitionSpec or a NamedSharding, got {place!r} of type "
             f"{type(place).__name__}."
         )
-    return NamedSharding(place.mesh.abstract_mesh, place.spec)
+    return type(place)(place.mesh.abstract_mesh, place.spec)
 
 
 # ----------------------------------------------------------------------------------
@@ -158,7 +159,7 @@ def _given(params: dict[str, Any]) -> NamedSharding | None:
                 f"mesh in use. Pass `NamedSharding(mesh, {value})`."
             )
         if isinstance(value, NamedSharding):
-            return NamedSharding(value.mesh.abstract_mesh, value.spec)
+            return type(value)(value.mesh.abstract_mesh, value.spec)
     return None
 
 

@@ -159,12 +159,13 @@ def _place_on_several(
 def _check_mesh(array: Array) -> None:
     """ValueError if a type names other axes than those of the mesh in use."""
     mesh = context_mesh()
-    if mesh is None or array.aval.cut is None or state.abstract_mesh is not None:
+    if mesh is None or state.abstract_mesh is not None:
         return
-    if array.aval.cut.mesh != mesh.abstract_mesh:
+    own = array.aval.cut or (mesh._any_axis_explicit and array._placed)
+    if isinstance(own, NamedSharding) and own.mesh.abstract_mesh != mesh.abstract_mesh:
         raise errors.value_error(
             f"an argument of type {array.aval.str_short()} is on the mesh "
-            f"{array.aval.cut.mesh}, and the mesh in use is {mesh}. Move it first: "
+            f"{own.mesh.abstract_mesh}, and the mesh in use is {mesh}. Move it first: "
             "`minijax.device_put(x, NamedSharding(mesh, spec))`."
         )
 

@@ -75,9 +75,11 @@ def _resharded(x: Any, place: Any) -> Any:
     except ValueError as error:
         raise errors.value_error(f"reshard: {error}") from None
     sharding = full_spec(sharding, aval)
-    elsewhere = aval.cut is not None and aval.cut.mesh != sharding.mesh
-    if elsewhere and type(x) is Array and isinstance(place, PartitionSpec):
-        return put_on_several(x, sharding.update(mesh=mesh_in_use()))
+    own, used = x._placed if type(x) is Array else None, mesh_in_use()
+    here = isinstance(used, Mesh) and used.abstract_mesh == sharding.mesh
+    if here and isinstance(own, NamedSharding):
+        if own.mesh.abstract_mesh != sharding.mesh:
+            return put_on_several(x, sharding.update(mesh=used))
     mesh = getattr(place, "mesh", None)
     concrete = mesh if isinstance(mesh, Mesh) else None
     return reshard_p.bind(x, dst_sharding=sharding, concrete_mesh=concrete)

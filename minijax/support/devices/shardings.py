@@ -118,6 +118,7 @@ class NamedSharding(ShardingOfSeveral):
 
     mesh = property(lambda self: self._mesh)
     spec = property(lambda self: self._spec)
+    _kinds_of_words: tuple[AxisType, ...] = (AxisType.Explicit,)
 
     def __init__(
         self,
@@ -134,7 +135,7 @@ class NamedSharding(ShardingOfSeveral):
             )
         if not isinstance(mesh, (Mesh, AbstractMesh)):
             raise TypeError(f"NamedSharding takes a mesh, and got {mesh!r}.")
-        check_spec(mesh, spec)
+        check_spec(mesh, spec, self._kinds_of_words)
         self._mesh = mesh
         self._spec = spec
         self.num_devices = mesh.size
@@ -172,7 +173,7 @@ class NamedSharding(ShardingOfSeveral):
             spec = PartitionSpec(*spec)
         mesh = changed.pop("mesh", self.mesh)
         kind = changed.pop("memory_kind", self.memory_kind)
-        return NamedSharding(mesh, spec, memory_kind=kind, **changed)
+        return type(self)(mesh, spec, memory_kind=kind, **changed)
 
     def with_memory_kind(self, kind: str) -> NamedSharding:
         """The same parts on the same devices, in another of their memories."""
@@ -390,8 +391,21 @@ class NamedSharding(ShardingOfSeveral):
         return found
 
 
-def check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
-    """Raises if a spec does not fit a mesh; see `NamedSharding`."""
+class ManualSharding(NamedSharding):
+    """The sharding in a type inside `shard_map`: Manual axes may be unreduced there."""
+
+    _kinds_of_words = (AxisType.Explicit, AxisType.Manual)
+
+
+def check_spec(
+    mesh: Mesh | AbstractMesh,
+    spec: PartitionSpec,
+    kinds: tuple[AxisType, ...] = NamedSharding._kinds_of_words,
+) -> None:
+    """Raises if a spec does not fit a mesh; see `NamedSharding`.
+
+    `kinds` are the types of the axes that may be unreduced or reduced.
+    """
     seen: set[AxisName] = set()
     repeated: list[AxisName] = []
     for dimension in range(len(spec)):
@@ -426,8 +440,7 @@ def check_spec(mesh: Mesh | AbstractMesh, spec: PartitionSpec) -> None:
                     f"{role.capitalize()} axes {axis} is not found in mesh axes "
                     f"{names}. Got {spec}"
                 )
-            inside = mesh.are_all_axes_manual  # of a `shard_map`: a type there
-            if not inside and mesh._name_to_type[axis] is not AxisType.Explicit:
+            if mesh._name_to_type[axis] not in kinds:
                 raise ValueError(
                     f"{role.capitalize()} axes can only refer to mesh axes that is of "
                     f"type `Explicit`. Got {role} axes: {set(getattr(spec, role))} and "
