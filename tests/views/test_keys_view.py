@@ -9,6 +9,8 @@ from minijax import jit, lax, random, vmap
 from minijax_lab.explain.key_values import count_of
 from minijax_lab.explain.keys import use_text
 from minijax_lab.explain.recording import Recording
+from minijax_widgets.keys_scene import branches_of
+from minijax_widgets.keys_view import fate
 
 KEY = random.key(0)
 
@@ -327,10 +329,86 @@ def test_the_picture(show):
     view = see.keys(careless, KEY, jnp.ones(4))
     assert Recording.from_dict(view.recording.to_dict()) == view.recording
     page = show(view)
-    assert "used twice" in page.inner_text("tr.mj-on")
+    lit = page.locator("g.mj-mark.mj-on").all_text_contents()
+    assert lit[0] == "keyused twice"
+    assert [text.partition(" (")[0] for text in lit[1:]] == ["bernoulli", "normal"]
     assert page.locator("mark").all_inner_texts() == [
         "random.bernoulli(key, 0.5, x.shape)",
         "random.normal(key, x.shape)",
+    ]
+
+
+def branching(key):
+    first, second = random.split(key)
+    extra = random.fold_in(second, 3)
+    return random.normal(first, (2, 8)).sum() + random.uniform(extra)
+
+
+@pytest.mark.parametrize("width", [480, 1200])
+def test_the_tree_is_drawn(show, width):
+    page = show(see.keys(branching, KEY), width=width)
+    said = page.locator("svg.mj-scene g.mj-mark").all_text_contents()
+    for text in ("keyargument", "first", "second", "extra", "fold_in 3", "82"):
+        assert text in said, text
+    assert said.count("split") == 2
+    places = {
+        name: page.locator(f"svg.mj-scene text:text-is('{name}')").bounding_box()
+        for name in ("key", "first", "second", "extra")
+    }
+    assert places["key"]["x"] < places["first"]["x"]
+    assert places["first"]["y"] < places["second"]["y"]
+    assert places["second"]["x"] < places["extra"]["x"]
+    page.locator("svg.mj-scene text:text-is('second')").click()
+    assert "second, split: fold_in at" in page.inner_text(".mj-detail")
+
+
+def test_what_is_drawn_for_one_key():
+    def draws(key):
+        keys = random.split(key, 5)
+        return vmap(lambda k: random.normal(k, (2, 3)))(keys)
+
+    record = see.keys(draws, KEY).recording
+    shapes = [use.shape for node in record.keys for use in node.uses]
+    assert shapes == [None, *[[2, 3]] * 5]
+
+
+def hundred(key):
+    ks = random.split(key, 100)
+    total = random.normal(ks[0]) + random.uniform(ks[1])
+    for k in ks[2:]:
+        a, b = random.split(k)
+        total = total + random.normal(a) * random.uniform(b)
+    return total
+
+
+def test_a_hundred_keys_are_drawn_once_where_they_are_alike():
+    view = see.keys(hundred, KEY)
+    branches = branches_of(view.recording.keys, fate)
+    assert [(b.node.name, b.alike) for b in branches] == [
+        ("key", 1),
+        ("ks[0]", 1),
+        ("ks[1]", 1),
+        ("ks[2]", 98),
+        ("a", 1),
+        ("b", 1),
+    ]
+    # Every key belongs to what is drawn.
+    drawn = sorted(i for branch in branches for i in branch.ids)
+    assert drawn == list(range(297))
+    scene = view.frame().panes[0].scene
+    assert scene.height < 400 and any("x 98 alike" in m.label for m in scene.marks)
+
+
+def test_a_reuse_is_not_hidden_behind_keys_that_are_used_well():
+    def draws(key):
+        ks = random.split(key, 6)
+        total = sum(random.normal(k) for k in ks)
+        return total + random.normal(ks[3])
+
+    branches = branches_of(see.keys(draws, KEY).recording.keys, fate)
+    assert [(b.below, len(b.ids)) for b in branches if b.parent] == [
+        ("x 5 alike", 5),
+        ("used twice", 1),
     ]
 
 
@@ -344,12 +422,12 @@ def test_a_key_taken_at_a_traced_index():
 
 @pytest.mark.parametrize("width", [500, 1200])
 def test_twelve_chained_splits_stay_readable(show, width):
-    page = show(see.keys(twelve, KEY))
-    page.set_viewport_size({"width": width, "height": 900})
-    rows = page.locator(".mj-live tr", has_text="normal (line")
-    assert rows.count() == 12
-    # At most two lines a row: no word is cut, and nothing hangs out.
-    assert all(rows.nth(i).bounding_box()["height"] <= 44 for i in range(12))
+    page = show(see.keys(twelve, KEY), width=width)
+    draws = page.locator("svg.mj-scene text", has_text="normal (line")
+    assert draws.count() == 12
+    boxes = [draws.nth(i).bounding_box() for i in range(12)]
+    for high, low in zip(boxes, boxes[1:]):
+        assert low["y"] >= high["y"] + high["height"]
     assert page.evaluate("document.documentElement.scrollWidth <= window.innerWidth")
 
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import minijax_widgets as see
-from minijax import jit, random
+from minijax import jit
 from minijax_widgets import signs
 
 SOURCES = Path(see.__file__).parent
@@ -41,15 +41,6 @@ def test_each_part(name):
     assert twice == pytest.approx(2 * wide + signs.GAP)
 
 
-def branches():
-    def draw(key):
-        first, second = random.split(key)
-        one, two = random.split(first)
-        return random.normal(one) + random.normal(two) + random.normal(second)
-
-    return see.keys(draw, random.key(0))
-
-
 def calls():
     f = jit(lambda x: x + 1)
     with see.cache(f) as view:
@@ -60,8 +51,8 @@ def calls():
 
 @pytest.mark.parametrize(
     "view, count",
-    [(branches, 6), (calls, 3), (lambda: see.card("sin"), 4)],
-    ids=["keys", "cache", "card"],
+    [(calls, 3), (lambda: see.card("sin"), 4)],
+    ids=["cache", "card"],
 )
 def test_the_static_frame_and_the_player_draw_them(show, view, count):
     frame = view().frame()

@@ -15,16 +15,18 @@ from minijax_lab.explain.key_values import (
     use_in_words,
 )
 from minijax_lab.explain.keys import record_keys, use_text
-from minijax_widgets.code import code_panes, key_of_line, mark_of
+from minijax_widgets.code import code_panes, mark_of
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
+from minijax_widgets.keys_scene import KeyTree, branches_of
 from minijax_widgets.view import View, cut, shortened, views
 
 # The column in which it stands where a key came from, and the one behind it.
 NAMES, ORIGINS = 30, 11
 # Rounds of a loop that are shown before those that are the same.
 ROUNDS = 2
-# Text twins are plain ASCII.
-# The lines of the tree, as the text twin writes them; the picture draws them.
+# A tree that is wider stands downwards, on every page or on one under 900 pixels.
+MOST_WIDE, MOST_MIDDLE = 1100, 560
+# Text twins are plain ASCII: the lines of the tree.
 RAILS = {"": "  ", "through": "| ", "branch": "+ ", "last": "+ "}
 
 
@@ -211,38 +213,9 @@ class KeysView(View):
         spans += [node.span for node in record.keys if node.span]
         sources = code_panes(record.sources, spans)
         shown = self.shown()
-        rails = self.rails(shown)
-        names = [2 * len(rail) + len(self.name(row)) for row, rail in zip(shown, rails)]
-        width = max([name for name in names if name <= NAMES], default=0)
-        rows, steps = [], []
-        for number, (row, rail) in enumerate(zip(shown, rails)):
+        steps = []
+        for row in shown:
             node = row.nodes[0]
-            gap = " " * max(2, width + 2 - names[number])
-            pieces = [
-                Piece(RAILS[line], f"sign {line}" if line else "") for line in rail
-            ]
-            pieces.append(Piece(self.name(row), "strong"))
-            role = "miss" if node.reused else "value"
-            if not row.alike:
-                origin = f"{gap}{self.origin(row):{ORIGINS}} "
-                pieces.append(Piece(origin, "constant"))
-                for use in node.uses:
-                    word, _, line = with_line(use).partition(" (")
-                    pieces += [Piece(word, role), Piece(f" ({line}  " if line else " ")]
-                if not node.uses:
-                    pieces.append(Piece("not used", "constant"))
-                note = self.note(node)
-                if note:
-                    pieces.append(Piece(f" {note}", "miss strong"))
-            links = [link for use in node.uses for link in key_of_line(use.span)]
-            rows.append(
-                Row(
-                    [[piece for piece in pieces if piece.text]],
-                    keys=[f"k{node.id}", *links],
-                    go=number,
-                    look="miss" if node.reused else "",
-                )
-            )
             marks = [
                 mark
                 for use in node.uses or ()
@@ -256,10 +229,33 @@ class KeysView(View):
         if not steps:
             told = "The function makes no random key, splits none and draws from none."
             steps.append(FrameStep("", told))
-        rows += [Row([[Piece(f"cannot tell: {why}", "miss")]]) for why in record.unsure]
-        return self.picture(
-            [Pane("", rows), *sources.panes], steps, self.telling(shown)
+        unsure = [
+            Row([[Piece(f"cannot tell: {why}", "miss")]]) for why in record.unsure
+        ]
+        panes = [self.tree(shown), *sources.panes]
+        if unsure:
+            panes.append(Pane("", unsure, kind="prose", wide=True))
+        return self.picture(panes, steps, self.telling(shown))
+
+    def tree(self, shown: list[Shown]) -> Pane:
+        """Returns the tree, drawn: to the right, and downwards on a narrow page."""
+        if not shown:
+            return Pane("", [])
+        steps = {
+            node.id: step
+            for step, row in enumerate(shown)
+            if not row.alike
+            for node in row.nodes
+        }
+        branches = branches_of(self.recording.keys, fate)
+        wide, narrow = (
+            KeyTree(branches, steps, with_line, narrow).draw()
+            for narrow in (False, True)
         )
+        if wide.width > MOST_WIDE:
+            wide = narrow
+        middle = narrow if wide.width > MOST_MIDDLE else None
+        return Pane("", [], kind="scene", scene=wide, middle=middle, narrow=narrow)
 
     def detail(self, row: Shown) -> str:
         """Returns a sentence about a row."""

@@ -14,8 +14,6 @@ from minijax_widgets.glyph import Drawn, as_inline, numeral, path
 
 HEIGHT = 12.0
 GAP = 3.0
-# Two letters of code: the lines of a tree stand under the letters of its names.
-RAIL = 15.6
 # Each part is as wide as its number says. Its lines and its areas are paths that begin
 # at its left side, in the middle of the line.
 PARTS: dict[str, tuple[float, str, str]] = {
@@ -41,10 +39,6 @@ PARTS: dict[str, tuple[float, str, str]] = {
     "tick": (10, "m1 .5l3 3.5l5-8", ""),
     "ring": (10, "m1 0a4 4 0 1 0 8 0a4 4 0 1 0-8 0", ""),
     "cross": (10, "m1-4l8 8m0-8l-8 8", ""),
-    # Lines of a tree, as high as a row.
-    "through": (RAIL, "m4-11v22", ""),
-    "branch": (RAIL, "m4-11v22m0-11h9", ""),
-    "last": (RAIL, "m4-11v11h9", ""),
 }
 INKS = {"cross": "miss", "tick": "text", "ring": "text"}
 
@@ -78,15 +72,13 @@ def inline(names: str) -> dict[str, Any]:
 def image(names: str, text: str) -> str:
     """Returns a sign as an HTML image, which needs no trust; `text` is read out."""
     wide, drawn = sign(names)
-    high = 22.0 if wide == RAIL else HEIGHT
     svg = (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{numeral(wide)}" '
-        f'height="{numeral(high)}" viewBox="0 {numeral(-high / 2)} {numeral(wide)} '
-        f'{numeral(high)}">{"".join(part.svg() for part in drawn)}</svg>'
+        f'height="{numeral(HEIGHT)}" viewBox="0 {numeral(-HEIGHT / 2)} {numeral(wide)} '
+        f'{numeral(HEIGHT)}">{"".join(part.svg() for part in drawn)}</svg>'
     )
     data = base64.b64encode(svg.encode()).decode()
-    over = numeral((HEIGHT - high) / 2)
     return (
         f'<img src="data:image/svg+xml;base64,{data}" alt="{text.strip()}" '
-        f'style="display:inline;vertical-align:middle;margin:{over}px 0">'
+        f'style="display:inline;vertical-align:middle">'
     )

@@ -51,6 +51,7 @@ from minijax_lab.explain.key_values import (
     cloned_draws,
     consuming,
     count_of,
+    drawn_for_one,
     in_order,
     is_key,
     is_long,
@@ -183,15 +184,16 @@ class Follower:
         return number
 
     def use(
-        self, ids: np.ndarray, kind: str, what: str, span: Span | None, each: str = ""
+        self, ids: Any, kind: str, what: str, span: Span | None, eqn: Any = None
     ) -> None:
-        """Notes a use of each of these keys."""
+        """Notes a use of each of these keys; `eqn` is the one that draws from them."""
+        shape = None if eqn is None else drawn_for_one(eqn, ids)
         found, counts = np.unique(np.asarray(ids), return_counts=True)
         for number, count in zip(found.tolist(), counts.tolist()):
             times = count * self.factor
             if self.nodes[number].unsure:  # many keys that count as one
                 times = self.factor
-            why = each or ("example" if times > 1 else "")
+            why = "example" if times > 1 else ""
             branch = [list(part) for part in self.branch]
             for known in self.nodes[number].uses:
                 same = (known.kind, known.what, known.span, known.branch)
@@ -200,7 +202,7 @@ class Follower:
                     known.each = "round"
                     break
             else:
-                use = Use(kind, what, span, times, why, branch)
+                use = Use(kind, what, span, times, why, branch, shape)
                 self.nodes[number].uses.append(use)
 
     # ---- programs --------------------------------------------------------------------
@@ -278,7 +280,7 @@ class Follower:
         if name == "random_fold_in":
             return [self.fold(eqn, held[0], inputs[1])]
         if name in DRAWS:
-            self.use(held[0].ids, "draw", "bits", self.span_of(eqn))
+            self.use(held[0].ids, "draw", "bits", self.span_of(eqn), eqn)
             return []
         if name in MOVES:
             return self.moved(eqn, inputs)
@@ -542,7 +544,7 @@ class Follower:
         if sampler and held:
             span = self.span_of(eqn)
             for value in held:
-                self.use(value.ids, "draw", sampler, span)
+                self.use(value.ids, "draw", sampler, span, eqn)
             return []
         for program in programs:
             if len(program.invars) == len(inputs):

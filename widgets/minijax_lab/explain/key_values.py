@@ -100,6 +100,7 @@ class Use:
     times: int = 1
     each: str = ""
     branch: list[list[int]] = field(default_factory=list)
+    shape: list[Any] | None = None  # of what is drawn, for one key
 
 
 @dataclass
@@ -348,6 +349,13 @@ def trunk_of(node: KeyNode, children: list[KeyNode]) -> KeyNode | None:
     """The child that goes on in place of a key: it has the key's own name."""
     own = [child for child in children if child.name == node.name]
     return own[0] if len(own) == 1 and own[0].how == "split" else None
+
+
+def drawn_for_one(eqn: JaxprEqn, ids: np.ndarray) -> list[Any]:
+    """The shape that an equation draws for each key of an array of keys."""
+    shape = [n if isinstance(n, int) else str(n) for n in eqn.outvars[0].aval.shape]
+    rows = list(ids.shape)
+    return shape[len(rows) :] if shape[: len(rows)] == rows else shape
 
 
 def times(number: int) -> str:
