@@ -28,7 +28,7 @@ from minijax.core.language import (
     register,
 )
 from minijax.core.state import state
-from minijax.primitives.parallel.collectives import axis_index_p
+from minijax.primitives.parallel.variation import axis_index_p
 from minijax.programs.control_flow import (
     conditionals,
     scan_primitive,

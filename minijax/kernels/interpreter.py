@@ -50,7 +50,7 @@ from minijax.kernels.watched_memory import (
     block_at,
     whole,
 )
-from minijax.primitives.parallel.collectives import axis_index_p
+from minijax.primitives.parallel.variation import axis_index_p
 from minijax.primitives.refs import references
 from minijax.programs.control_flow import conditionals, scan_primitive, while_loops
 

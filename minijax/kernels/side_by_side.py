@@ -21,7 +21,7 @@ from minijax.core.language import Jaxpr, Literal, get_aval, jaxprs_in_params
 from minijax.kernels.grid_context import num_programs_p, program_id_p
 from minijax.kernels.grid_mappings import BlockMapping, GridMapping
 from minijax.kernels.specs import Blocked, Squeezed
-from minijax.primitives.parallel.collectives import axis_index_p
+from minijax.primitives.parallel.variation import axis_index_p
 from minijax.primitives.shape import broadcasting
 
 # How many bytes the largest value of the kernel may have, for all programs together.

@@ -40,10 +40,13 @@ from minijax.primitives.shape.casting import (
     reduce_precision, reduce_precision_p,
 )
 from minijax.core.shaping import convert_element_type_p, stage, stage_p
+from minijax.primitives.parallel.variation import (
+    axis_index, axis_index_p, axis_size,
+)
 from minijax.primitives.parallel.collectives import (
-    all_gather, all_gather_p, all_to_all, all_to_all_p, axis_index, axis_index_p,
-    axis_size, pbroadcast, pmax, pmax_p, pmean, pmin, pmin_p, ppermute, ppermute_p,
-    pshuffle, psum, psum_p, psum_scatter, pswapaxes,
+    all_gather, all_gather_p, all_to_all, all_to_all_p, pbroadcast, pmax, pmax_p,
+    pmean, pmin, pmin_p, ppermute, ppermute_p, pshuffle, psum, psum_p,
+    psum_scatter, pswapaxes,
 )
 from minijax.core.arithmetic import (
     eq, eq_p, ge, ge_p, gt, gt_p, le, le_p, lt, lt_p, ne, ne_p,

@@ -10,7 +10,6 @@ In JAX: `lax/parallel.py`.
 from __future__ import annotations
 
 import functools
-import math
 import operator
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
@@ -35,6 +34,10 @@ from minijax.primitives.index.dynamic_slicing import dynamic_slice_in_dim
 from minijax.primitives.parallel import manual_lowering
 from minijax.primitives.parallel.manual_lowering import names_of
 from minijax.primitives.parallel.variation import (
+    Axes,
+    axis_index,
+    axis_size,
+    check_bound,
     moved,
     staging_of_collective,
     unreduced_psum_p,
@@ -46,20 +49,11 @@ from minijax.support import element_types
 from minijax.support.tree_util import tree_map
 from minijax.values.named_axes import NamedAxisEffect
 
-Axes = Hashable | tuple[Hashable, ...]
-
-
-def _check_bound(axes: Sequence[Hashable]) -> None:
-    """NameError, listing the axes in scope, for a name that is not bound."""
-    for name in axes:
-        if not isinstance(name, int):
-            state.axis_env.axis_size(name)
-
 
 def _reduced(axis_name: Axes) -> tuple[Hashable, ...]:
     """The axes that a user sums over; ValueError for positions inside `shard_map`."""
     names = names_of(axis_name)
-    _check_bound(names)
+    check_bound(names)
     if state.varying_axes and _named(names) != names:
         raise errors.value_error(
             f"axis_name={axis_name!r} has a position, and inside shard_map it may have "
@@ -109,7 +103,10 @@ def _exchanged_along(axis_name: Axes, axis_index_groups: Any, tiled: bool) -> di
     if groups and len(set(map(len, groups))) > 1:
         raise ValueError(f"axis_index_groups must have one size, got {groups}")
     size = _group_size(axis_name, groups)
-    along = {"axis_name": names_of(axis_name), "axis_index_groups": groups}
+    along = {
+        "axis_name": names_of(axis_name),
+        "axis_index_groups": groups,
+    }
     return {**along, "axis_size": size, "tiled": tiled}
 
 
@@ -132,7 +129,7 @@ def _all_reduce(
 
     @primitive.def_effectful_abstract_eval
     def type_rule(x: ShapedArray, *, axes: tuple, axis_index_groups) -> tuple:
-        _check_bound(axes)
+        check_bound(axes)
         removed = {axis for axis in axes if isinstance(axis, int)}
         shape = tuple(n for axis, n in enumerate(x.shape) if axis not in removed)
         cut = x.cut
@@ -269,51 +266,6 @@ def _of_each(primitive: Primitive, x: Any, **params: Any) -> Any:
 
 
 # ----------------------------------------------------------------------------------
-# Where am I
-# ----------------------------------------------------------------------------------
-
-axis_index_p = register(Primitive("axis_index"))
-axis_index_p.cache_types = False
-
-
-@axis_index_p.def_effectful_abstract_eval
-def _axis_index_type(*, axis_name: Hashable) -> tuple:
-    _check_bound((axis_name,))
-    vma = frozenset([axis_name]) & set(state.varying_axes)
-    aval = ShapedArray((), np.dtype(np.int32), vma=vma)
-    return aval, _effects((axis_name,))
-
-
-@axis_index_p.def_batch
-def _axis_index_batch(axis_data, args, dims, *, axis_name):
-    return broadcasting.iota(np.dtype(np.int32), axis_data.size), 0
-
-
-axis_index_p.def_lowering(manual_lowering.axis_index)
-axis_index_p.without("jvp", "it has no arguments")
-axis_index_p.without("transpose", "it has no arguments")
-
-
-def axis_index(axis_name: Axes) -> Any:
-    """The index of this example along a named axis, as int32."""
-    axis_size(axis_name)  # of names that are bound
-    if not isinstance(axis_name, (tuple, list)):
-        return axis_index_p.bind(axis_name=axis_name)
-    index: Any = np.int32(0)
-    stride = 1
-    for name in reversed(axis_name):
-        inner = axis_index_p.bind(axis_name=name)
-        index = elementwise.add(index, elementwise.mul(inner, np.int32(stride)))
-        stride *= axis_size(name)
-    return index
-
-
-def axis_size(axis_name: Axes) -> int:
-    """The size of a named axis, as a Python int."""
-    return math.prod(state.axis_env.axis_size(name) for name in names_of(axis_name))
-
-
-# ----------------------------------------------------------------------------------
 # Moving data along the axis
 # ----------------------------------------------------------------------------------
 
@@ -342,7 +294,7 @@ def exchange(
     @primitive.def_effectful_abstract_eval
     def rule(x: ShapedArray, *, axis_name, **params) -> tuple:
         names = names_of(axis_name)
-        _check_bound(names)
+        check_bound(names)
         size = _group_size(names, params.get("axis_index_groups"))
         out = type_rule(x, size, **params)
         out = out.update(sharding=x.cut and x.cut.of_rank(out.ndim))
@@ -399,9 +351,8 @@ def _ppermute_batch(x, dim: int | None, axis_data, *, perm: tuple) -> tuple:
         )
     if dim is not_mapped:
         return x, not_mapped
-    sources = [0] * size
-    for source, target in perm:
-        sources[target] = source % size
+    order = sorted(perm, key=lambda pair: pair[1] % size)
+    sources = [source % size for source, _ in order]
     x = moveaxis(x, dim, 0)
     shape = get_aval(x).shape
     numbers = gathering.GatherDimensionNumbers(

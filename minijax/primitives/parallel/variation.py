@@ -8,22 +8,28 @@ and its cotangents are still to be added up), or the same everywhere: invarying.
     invarying -- preduced --> reduced              transpose: unreduced_psum
     varying -- vary_unreduced_cast --> unreduced   transpose: reduced_vary_cast
 
-The casts move no data; the two sums add up over the axes.
+The casts move no data; the two sums add up over the axes. What varies by itself is the
+index along an axis.
 
-In JAX: `lax/parallel.py`, `pvary_p`, `psum_invariant_p`, `preduced_p` and the others.
+In JAX: `lax/parallel.py`, `pvary_p`, `psum_invariant_p`, `axis_index_p` and the others.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
+
+from minijax.core import arithmetic as elementwise
 from minijax.core import errors
 from minijax.core.language import Primitive, ShapedArray, get_aval, register
 from minijax.core.rules import def_linear
 from minijax.core.state import state
 from minijax.primitives.parallel import manual_lowering
 from minijax.primitives.parallel.manual_lowering import names_of
+from minijax.primitives.shape import broadcasting
 from minijax.support.devices.shardings import AxisType, ManualSharding, PartitionSpec
 from minijax.support.settings import declare
 from minijax.values.named_axes import NamedAxisEffect
@@ -32,6 +38,7 @@ from minijax.values.named_axes import NamedAxisEffect
 declare("varying_axes", ())
 
 Names = tuple[Hashable, ...]
+Axes = Hashable | Names
 Words = tuple[frozenset, frozenset]
 Move = tuple[str, ...]
 
@@ -237,3 +244,51 @@ def staging_of_collective(
         return NotImplemented
 
     return staging
+
+
+def check_bound(axes: Sequence[Hashable]) -> None:
+    """NameError, listing the axes in scope, for a name that is not bound."""
+    for name in axes:
+        if not isinstance(name, int):
+            state.axis_env.axis_size(name)
+
+
+axis_index_p = register(Primitive("axis_index"))
+axis_index_p.cache_types = False
+
+
+@axis_index_p.def_effectful_abstract_eval
+def _axis_index_type(*, axis_name: Hashable) -> tuple:
+    check_bound((axis_name,))
+    vma = frozenset([axis_name]) & set(state.varying_axes)
+    aval = ShapedArray((), np.dtype(np.int32), vma=vma)
+    return aval, frozenset([NamedAxisEffect(axis_name)])
+
+
+@axis_index_p.def_batch
+def _axis_index_batch(axis_data, args, dims, *, axis_name):
+    return broadcasting.iota(np.dtype(np.int32), axis_data.size), 0
+
+
+axis_index_p.def_lowering(manual_lowering.axis_index)
+axis_index_p.without("jvp", "it has no arguments")
+axis_index_p.without("transpose", "it has no arguments")
+
+
+def axis_index(axis_name: Axes) -> Any:
+    """The index of this example along a named axis, as int32."""
+    axis_size(axis_name)  # of names that are bound
+    if not isinstance(axis_name, (tuple, list)):
+        return axis_index_p.bind(axis_name=axis_name)
+    index: Any = np.int32(0)
+    stride = 1
+    for name in reversed(axis_name):
+        inner = axis_index_p.bind(axis_name=name)
+        index = elementwise.add(index, elementwise.mul(inner, np.int32(stride)))
+        stride *= axis_size(name)
+    return index
+
+
+def axis_size(axis_name: Axes) -> int:
+    """The size of a named axis, as a Python int."""
+    return math.prod(state.axis_env.axis_size(name) for name in names_of(axis_name))
