@@ -130,6 +130,10 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", f"of_one_jax: compares what jax {EXPECTED_JAX} alone does"
     )
+    config.addinivalue_line(
+        "markers",
+        "later_jax(reason): fails with a later jax, which does something else",
+    )
     if os.environ.get("MINIJAX_TEST_ALL"):
         # Workers inherit it: they must agree on the order.
         os.environ.setdefault(SEED, str(random.SystemRandom().randrange(10**6)))
@@ -243,6 +247,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         reasons["gpu"] = "needs an accelerator: MINIJAX_TEST_GPU=1 runs it"
     if _another_jax():
         reasons["of_one_jax"] = f"compares what jax {EXPECTED_JAX} alone does"
+        for item in items:
+            for mark in item.iter_markers("later_jax"):
+                item.add_marker(pytest.mark.xfail(reason=mark.args[0]))
     checking = "MINIJAX_TEST_UNTIL" in os.environ
     if HALF in os.environ:
         _take_turns(items)
