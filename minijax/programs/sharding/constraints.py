@@ -198,7 +198,10 @@ def _constraint_batch(
         if name is None:  # nothing is known of the new axis
             part = PartitionSpec.UNCONSTRAINED
             free.add(dim)
-        sharding = sharding.update(spec=sharding.spec.inserted(dim, part))
+        spec = sharding.spec.inserted(dim, part)
+        rest = language.get_aval(x).ndim - len(spec.partitions) if name is None else 0
+        # With an unconstrained part JAX prints all parts.
+        sharding = sharding.update(spec=PartitionSpec(*spec.partitions, *[None] * rest))
     params = {**params, "sharding": sharding, "unconstrained_dims": frozenset(free)}
     return sharding_constraint_p.bind(x, **params), dim
 

@@ -328,6 +328,7 @@ ROOMS = {
     "index": "index",
     "reduce": "reduce",
     "linear": "linear algebra",
+    "linear_algebra": "linear algebra",
     "random": "random",
     "parallel": "devices",
     "refs": "refs",
@@ -340,7 +341,7 @@ CORE_FILES = {
     "sums.py": "reduce",
     "dot.py": "linear algebra",
 }
-# Those whose room is another: tokens stand with shapes, general reductions with loops.
+# Those whose room is another: tokens stand with shapes, reductions with loops.
 ELSEWHERE = {
     "after_all": "order",
     "create_token": "order",
@@ -355,7 +356,7 @@ ELSEWHERE = {
     "reduce": "reduce",
     "reduce_window": "reduce",
     "stage": "order",
-    "stop_gradient": "order",
+    "stop_gradient": "elementwise",
 }
 
 
