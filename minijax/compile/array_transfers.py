@@ -50,7 +50,7 @@ def device_put(
     """
     leaves, tree = tree_flatten(x)
     for leaf in leaves:
-        get_aval(leaf)  # TypeError for what is no array
+        get_aval(leaf)  # TypeError if it is not an array
     devices = broadcast_prefix_to_treedef(device, tree)
     if state.trace is eval_trace:
         with guards.explicit("device_put"):
