@@ -136,7 +136,7 @@ EXAMPLES: dict[str, tuple[Callable[..., Any], tuple]] = {
     "zeta": (lax.zeta, (X + 3, Y + 1)),
     "cholesky": (linalg.cholesky, (S,)),
     "cholesky_update": (linalg.cholesky_update, (np.triu(S), X)),
-    "eig": (lambda a: linalg.eig(a)[0], (S,)),
+    "eig": (lambda a: linalg.eig(a, enable_eigvec_derivs=True)[0], (S,)),
     "eigh": (lambda a: linalg.eigh(a)[1], (S,)),
     "fft": (lambda x, y: lax.fft(lax.complex(x, y), "FFT", (3,)), (X, Y)),
     "geqp3": (
