@@ -7,7 +7,9 @@ is refused by what a recording shows; a refusal says why.
 import dataclasses
 import functools
 import importlib.util
+import operator
 import os
+import re
 import time
 from pathlib import Path
 
@@ -16,11 +18,11 @@ import pytest
 
 import minijax
 import minijax.numpy as jnp
-from minijax import ShapeDtypeStruct, checkpoint, jvp, lax, vmap
+from minijax import ShapeDtypeStruct, checkpoint, jvp, lax, nn, vmap
 from minijax.experimental import io_callback
 from minijax.experimental import pallas as pl
 from minijax.sharding import PartitionSpec as P
-from minijax_lab import check, kernel_puzzles, puzzle
+from minijax_lab import chapter_16, check, kernel_puzzles, puzzle
 
 EIGHT = "MINIJAX_TEST_ON_EIGHT_DEVICES" in os.environ
 if EIGHT:
@@ -331,6 +333,24 @@ def one_batch_at_a_time(w, xs):
     return outputs_everywhere(jnp.stack(done), me)
 
 
+@wrong("17.3", "stages of a batch, one after the other")
+def one_stage_at_a_time(w, xs):
+    me = lax.axis_index("stage")
+    here = [lax.pcast(x, "stage", to="varying") for x in xs]
+    for _ in range(3):
+        here = [lax.ppermute(jnp.tanh(x @ w[0]), "stage", ONWARD) for x in here]
+    return outputs_everywhere(jnp.tanh(jnp.stack(here) @ w[0]), me)
+
+
+@wrong("17.3", "A message of 384 B")
+def all_batches_in_a_message(w, xs):
+    me, here = lax.axis_index("stage"), lax.pcast(xs, "stage", to="varying")
+    for _ in range(3):
+        here = lax.ppermute(jnp.tanh(here @ w[0]), "stage", ONWARD)
+        here = jnp.where(me == 0, xs, here)
+    return outputs_everywhere(jnp.tanh(here @ w[0]), me)
+
+
 @right("17.3")
 def pipeline_by_scan(w, xs):
     stage = lax.axis_index("stage")
@@ -357,6 +377,16 @@ def far_away(a, b):
     for far in range(1, 8):
         moved = lax.ppermute(b, "i", [(d, (d + far) % 8) for d in range(8)])
         total = total + product_of(a, moved, me - far)
+    return total
+
+
+@wrong("17.4", "exchanges come one after the other")
+def one_way_round(a, b):
+    me = lax.axis_index("i")
+    total, moved = product_of(a, b, me), b
+    for turn in range(1, 8):
+        moved = lax.ppermute(moved, "i", [(d, (d + 1) % 8) for d in range(8)])
+        total = total + product_of(a, moved, me - turn)
     return total
 
 
@@ -394,6 +424,31 @@ def test_exercise_refuses_a_wrong_answer(name, made, complaint, capsys):
     check(name, *made)
     said = capsys.readouterr().out
     assert f"{name}: not yet. " in said and complaint in said
+
+
+@pytest.mark.skipif(not EIGHT, reason="for eight devices")
+def test_16_3_trains_on_cut_weights_and_on_whole_ones(monkeypatch):
+    runs, trained = [], chapter_16._trained
+
+    def watched(*args):
+        runs.append((type(args[0]["up"]).__name__, trained(*args)))
+        return runs[-1][1]
+
+    monkeypatch.setattr(chapter_16, "_trained", watched)
+    check("16.3", strategy("x"))
+    assert [kind for kind, _ in runs] == ["Array", "ndarray"]
+    assert all(one[0] > one[1] > one[2] for _, one in runs), runs
+
+
+@pytest.mark.skipif(EIGHT, reason="for one device")
+def test_no_symptom_of_12_4_names_the_primitive():
+    from minijax_lab.chapter_12 import FAULTS
+    from minijax_lab.sabotage import sabotage
+
+    for number, primitive in FAULTS.items():
+        words = {primitive, *primitive.split("_"), "subtraction", "maximum"}
+        said = re.findall(r"\w+", sabotage(number).symptom.lower())
+        assert not words - {"in", "n"} & {*said}, (number, said)
 
 
 def test_a_wrong_row_of_a_table_is_not_remembered(capsys):
@@ -435,6 +490,7 @@ COPIES = {
     "19.prefix": lambda x: jnp.cumsum(x),
     "19.matmul": lambda x, y: jnp.asarray(x) @ y,
     "19.budget": lambda x, y: jnp.asarray(x) @ y,
+    "19.attention": lambda q, k, v: nn.softmax(q @ k.T / q.shape[1] ** 0.5) @ v,
 }
 
 
@@ -447,12 +503,12 @@ def test_a_puzzle_is_not_solved_beside_its_kernel(name, capsys):
         def kernel(x_ref, o_ref):
             o_ref[...] = x_ref[...]
 
-        side = {1: min(found.size, 16)}.get(found.ndim, 16)
-        block = pl.BlockSpec((side,) * found.ndim, lambda *at: at)
+        sides = [min(size, 16) for size in found.shape]
+        block = pl.BlockSpec(sides, lambda *at: at)
         return pl.pallas_call(
             kernel,
             ShapeDtypeStruct(found.shape, found.dtype),
-            grid=tuple(size // side for size in found.shape),
+            grid=tuple(map(operator.floordiv, found.shape, sides)),
             in_specs=[block],
             out_specs=block,
         )(found)

@@ -294,6 +294,10 @@ WRONG = {
             "tracer that outlived its program was used, and no TypeError",
         ),
         (
+            with_(BIND, ("any(tracer.program not in OPEN for tracer in tracers)", "0")),
+            "tracer that outlived its program was used, and no TypeError",
+        ),
+        (
             with_(BIND, ("return results if several else", "return")),
             "too many values to unpack",
         ),
