@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from minijax.backend import foreign_targets
-from minijax.core.dtypes import dtype_name
 
 _PREFIXES = {"float32": "s", "float64": "d", "complex64": "c", "complex128": "z"}
 
@@ -47,7 +46,7 @@ def target(stem: str, dtype: Any) -> str:
     name = np.dtype(dtype).name
     if name not in _PREFIXES:
         raise NotImplementedError(
-            f"Unsupported dtype {dtype_name(dtype)}: LAPACK has float32, float64, "
+            f"Unsupported dtype {dtype.name}: LAPACK has float32, float64, "
             "complex64 and complex128. Convert the array, `x.astype('float32')`."
         )
     load()

@@ -140,7 +140,8 @@ def differentiated(
     outs, jaxpr, residuals, nonzeros = autodiff.linearize(
         flat, flat_primals, info, flat.aux
     )
-    in_avals, out_avals = list(map(get_aval, flat_primals)), list(map(get_aval, outs))
+    in_avals = list(map(get_aval, flat_primals))
+    out_avals = list(map(get_aval, outs))
     derivative = Derivative(
         jaxpr, nonzeros, in_avals, out_avals, in_tree, flat.out_tree
     )
@@ -173,7 +174,6 @@ def vjp(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
 
 def check_grad_input(name: str, holomorphic: bool, allow_int: bool, x: Any) -> None:
     """TypeError unless `name` can differentiate with respect to `x`."""
-    signatures.check_arg(x, name)
     aval = get_aval(x)
     if not isinstance(aval, ShapedArray):
         raise errors.type_error(
@@ -265,7 +265,9 @@ def value_and_grad(
         # The gradient of the identity is `one` itself, a plain number.
         gradient = tree_map_leaves(_as_array, derivative.pull(residuals, one))
         value, gradient, *aux = flat.result(outs, gradient[0] if single else gradient)
-        return ((value, *aux) if has_aux else value), gradient
+        if has_aux:
+            return (value, *aux), gradient
+        return value, gradient
 
     return value_and_grad_f
 
@@ -305,8 +307,9 @@ def positions_of(argnums: tuple[int, ...], args: tuple) -> list[int]:
     needed = max((n + 1 if n >= 0 else -n for n in argnums), default=0)
     if needed > len(args):
         negative = min(argnums) < -len(args)
+        error = errors.value_error if negative else errors.type_error
         shown = argnums[0] if len(argnums) == 1 else argnums
-        raise (errors.value_error if negative else errors.type_error)(
+        raise error(
             f"differentiating with respect to argnums={shown} requires at least "
             f"{needed} positional arguments to be passed by the caller, but got only "
             f"{len(args)} positional arguments."
@@ -425,17 +428,18 @@ def batched(
     `leaves` and `in_tree` are those of `(args, kwargs)`; `axes` has the batch axis of
     each leaf, or None.
     """
-    for leaf, axis in zip(leaves, axes):
-        if axis is not None:  # the others are passed on, whatever they are
-            signatures.check_arg(leaf, "vmap")
     dims = list(map(_normalized_axis, leaves, axes))
     size = _batch_size(fun, leaves, in_tree, dims, axis_size)
     name = no_axis_name if axis_name is None else axis_name
-    found = [getattr(getattr(x, "aval", None), "cut", None) for x in leaves]
-    cuts = {s and s.of(dim) for s, dim in zip(found, dims) if dim is not None}
+    cuts = set()
+    for leaf, dim in zip(leaves, dims):
+        if dim is not None:
+            cut = getattr(get_aval(leaf), "cut", None)
+            cuts.add(cut and cut.of(dim))
     if len(cuts) > 1:
         raise errors.value_error(
-            f"in_axes of vmap: mapped axes must be cut the same, got {cuts}; `reshard`."
+            "in_axes of vmap: mapped axes must be cut the same, over the same mesh "
+            f"axes, got {cuts}. Bring the arguments to one sharding with `reshard`."
         )
     axis_data = AxisData(name, size, spmd_name, next(iter(cuts), None))
     flat = FlatFunction(lambda args, kwargs: fun(*args, **kwargs), in_tree)

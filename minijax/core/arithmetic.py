@@ -319,7 +319,7 @@ def _select_dtype(which: ShapedArray, *cases: ShapedArray) -> Any:
     if not rules.accepts(rules.bool_or_int, which.dtype):
         raise TypeError(
             "select `which` must be boolean or integer type, got "
-            f"{dtypes.dtype_name(which.dtype)}. Write a comparison, such as `x > 0`."
+            f"{which.dtype.name}. Write a comparison, such as `x > 0`."
         )
     if which.dtype == np.bool_ and len(cases) > 2:
         raise TypeError("select with boolean `which` cannot have > 2 cases.")

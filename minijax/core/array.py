@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from . import dtypes, errors, runtime
+from .avals import Typed
 from .events import enter
 from .language import ShapedArray, Tracer, aval_of_class, physical_aval
 from .state import state
@@ -41,7 +42,7 @@ class _ArrayMeta(type):
         return type.__instancecheck__(cls, instance)
 
 
-class Array(Operators, metaclass=_ArrayMeta):
+class Array(Typed, Operators, metaclass=_ArrayMeta):
     """An immutable n-dimensional array on a device.
 
     Made by `minijax.numpy` functions and by every compiled program, not by calling the
@@ -66,13 +67,6 @@ class Array(Operators, metaclass=_ArrayMeta):
             "Array cannot be made by calling the class. Write "
             "`minijax.numpy.array(...)`."
         )
-
-    shape = property(lambda self: self.aval.shape)
-    dtype = property(lambda self: self.aval.dtype)
-    weak_type = property(lambda self: self.aval.weak_type)
-    ndim = property(lambda self: self.aval.ndim)
-    size = property(lambda self: self.aval.size)
-    vma = property(lambda self: self.aval.vma)
 
     def __repr__(self) -> str:
         # Laid out as NumPy does; `array_interchange.py` lays it out as JAX does.

@@ -98,9 +98,7 @@ class JVPTracer(Tracer):
         birth = getattr(self.primal, "birth", getattr(self.tangent, "birth", None))
         return birth() if birth else "\nIt carries the tangents of a `jvp` or `grad`."
 
-    _origin_msg = birth
-
-    def _short_repr(self) -> str:
+    def __repr__(self) -> str:
         return f"JVPTracer(primal={self.primal}, tangent={self.tangent})"
 
 
@@ -109,7 +107,7 @@ class LinearizeTracer(JVPTracer):
 
     __slots__ = ()
 
-    def _short_repr(self) -> str:
+    def __repr__(self) -> str:
         zero = type(self.tangent) is Zero
         aval = self.tangent.aval if zero else get_aval(self.tangent)
         tangent = aval.str_short(short_dtypes=True)

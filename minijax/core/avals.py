@@ -54,6 +54,19 @@ class AbstractValue:
         return self.to_tangent_aval()
 
 
+class Typed:
+    """A value that has a type, `aval`, with the fields of the type as properties."""
+
+    __slots__ = ()
+
+    shape = property(lambda self: self.aval.shape)
+    dtype = property(lambda self: self.aval.dtype)
+    weak_type = property(lambda self: self.aval.weak_type)
+    ndim = property(lambda self: self.aval.ndim)
+    size = property(lambda self: self.aval.size)
+    vma = property(lambda self: self.aval.vma)
+
+
 def canonicalize_dim(size: Any) -> int:
     """One dimension's size as a Python int; TypeError unless it is a whole number."""
     if hasattr(size, "evaluate"):  # an expression in variables (`SymbolicSize`)
@@ -158,7 +171,8 @@ class ShapedArray(AbstractValue):
                 aval = object.__new__(cls)
                 aval.shape, aval.dtype, aval.weak_type = key[:3]
                 aval.cut, aval.vma, aval.memory_space = key[3:]
-                aval.ndim, aval.size = len(shape), math.prod(shape)
+                aval.ndim = len(shape)
+                aval.size = math.prod(shape)
                 aval._tangent = None
                 _interned[key] = aval
         return aval
@@ -171,7 +185,8 @@ class ShapedArray(AbstractValue):
         fields: dict[str, Any] = dict(zip(FIELDS, _fields_of(self)))
         if "shape" in changes and len(changes["shape"]) != self.ndim:
             fields["sharding"] = None
-        return ShapedArray(**{**fields, **changes})
+        fields.update(changes)
+        return ShapedArray(**fields)
 
     def mapped(self, size: int, axis: int) -> ShapedArray:
         """The type of one slice along `axis`, which must have `size` entries."""
@@ -339,7 +354,8 @@ def shaped_abstractify(value: Any) -> AbstractValue:
     """The type of a value, of a description of one, or a type itself."""
     if isinstance(value, AbstractValue):
         return value
-    return aval_of_description.get(type(value), get_aval)(value)
+    rule = aval_of_description.get(type(value), get_aval)
+    return rule(value)
 
 
 def valid_jaxtype(x: Any) -> bool:
@@ -370,10 +386,18 @@ def unmapped_aval(size: int, axis: int | None, aval: Any, *along: Any) -> Abstra
 
 
 def physical_aval(aval: AbstractValue) -> AbstractValue:
-    """The type of the stored bits: a random key `key<fry>[3]` is `u32[3,2]`."""
-    if isinstance(aval, ShapedArray) and dtypes.is_extended(aval.dtype):
+    """The type of the buffer that stores an array.
+
+    It is `u32[3,2]`, that of the bits, for random keys `key<fry>[3]`; `bool[3]` for
+    `float0[3]`, which has no bits; for other types it is the type itself.
+    """
+    if not isinstance(aval, ShapedArray):
+        return aval
+    if dtypes.is_extended(aval.dtype):
         shape = (*aval.shape, *aval.dtype.physical_shape)
         return ShapedArray(shape, aval.dtype.physical_dtype)
+    if dtypes.is_float0(aval.dtype):
+        return ShapedArray(aval.shape, np.dtype(bool))
     return aval
 
 

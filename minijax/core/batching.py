@@ -57,9 +57,7 @@ class BatchTracer(Tracer):
             f"{get_aval(self.value).str_short(short_dtypes=True)}."
         )
 
-    _origin_msg = birth
-
-    def _short_repr(self) -> str:
+    def __repr__(self) -> str:
         return f"VmapTracer(aval={self.aval}, batched={get_aval(self.value)})"
 
 
@@ -146,7 +144,9 @@ def batch(
 ) -> tuple[list[Any], list[int | None]]:
     """Run a flat function on a batch: (batched outputs, the batch axis of each)."""
     dims: list[int | None] = []
-    return batch_flat(fun, axis_data, in_dims, dims, TraceTag())(*args), dims
+    run = batch_flat(fun, axis_data, in_dims, dims, TraceTag())
+    outputs = run(*args)
+    return outputs, dims
 
 
 def batch_flat(

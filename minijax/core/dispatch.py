@@ -24,7 +24,7 @@ import numpy as np
 
 from . import compiler, dtypes, events, language, lowering, runtime
 from .array import Array, default_device, first_device
-from .language import ClosedJaxpr, Primitive, Tracer, get_aval
+from .language import ClosedJaxpr, Primitive, Tracer, get_aval, physical_aval
 from .partial_eval import trace_to_jaxpr
 from .rules import Params
 from .state import state
@@ -87,7 +87,7 @@ def host_buffer(value: Any, aval: Any, device: Any) -> Any:
     """
     kind = type(value)
     if kind not in _number_types:
-        physical = buffer_aval(aval)
+        physical = physical_aval(aval)
         if dtypes.is_float0(aval.dtype):
             value = np.zeros(aval.shape, bool)
         array = np.asarray(value, physical.dtype)
@@ -101,14 +101,6 @@ def host_buffer(value: Any, aval: Any, device: Any) -> Any:
         buffer = runtime.put(np.asarray(value, aval.dtype), aval, device, False)
         _number_buffers[key] = buffer
     return buffer
-
-
-def buffer_aval(aval: Any) -> Any:
-    """The type of an array's buffer; a random key has the type of its bits."""
-    physical = language.physical_aval(aval)
-    if isinstance(physical, language.ShapedArray) and dtypes.is_float0(physical.dtype):
-        return language.ShapedArray(physical.shape, np.dtype(bool))
-    return physical
 
 
 def check_arguments(name: str, in_avals: Sequence[Any], args: Sequence[Any]) -> list:
@@ -162,7 +154,7 @@ class Program:
         # `Array._placed` of the results; `array.wrap_as` says what it means.
         usual = not committed and device == first_device()
         self.placed: Any = None if usual else sharding if committed else device
-        avals = [buffer_aval(aval) for aval in self.out_avals]
+        avals = [physical_aval(aval) for aval in self.out_avals]
         self.launch = self.launcher(avals, [sharding] * len(avals), committed)
         const_avals = [get_aval(const) for const in lowered.constants]
         _, _, self.constants = compilation.place(lowered.constants, const_avals, device)

@@ -95,7 +95,9 @@ def issubdtype(a: Any, b: Any) -> bool:
         return _issubdtype(a, b)
     except TypeError:
         # Not hashable, such as an object that merely has a dtype.
-        return _issubdtype(*(x if isinstance(x, type) else np.dtype(x) for x in (a, b)))
+        a = a if isinstance(a, type) else np.dtype(a)
+        b = b if isinstance(b, type) else np.dtype(b)
+        return _issubdtype(a, b)
 
 
 @functools.lru_cache(maxsize=4096)
@@ -136,11 +138,6 @@ def has_tangents(dtype: Any) -> bool:
     if is_extended(dtype):
         return not is_float0(dtype.tangent_dtype)
     return issubdtype(dtype, np.inexact)
-
-
-def dtype_name(dtype: Any) -> str:
-    """The full name of a dtype, for messages: float32, key<fry>."""
-    return dtype.name
 
 
 # ---- defaults of Python scalars -----------------------------------------------------

@@ -94,7 +94,9 @@ def of_program(eqns: Iterable[Any], inputs: Sequence[Any]) -> frozenset:
     `inputs` are the constvars and invars of the program.
     """
     every = no_effects.union(*(eqn.effects for eqn in eqns if eqn.effects))
-    return _renamed(every, {var: var for var in inputs}.get) if every else no_effects
+    if not every:
+        return no_effects
+    return _renamed(every, {var: var for var in inputs}.get)
 
 
 def of_equation(jaxpr: Any, invars: Sequence[Any]) -> frozenset:
@@ -104,4 +106,4 @@ def of_equation(jaxpr: Any, invars: Sequence[Any]) -> frozenset:
 
 def keeps_equation(effects: Iterable[Effect]) -> bool:
     """Whether an equation with these effects stays even if its results are unused."""
-    return any(not dceable_effects.contains(effect) for effect in effects)
+    return bool(dceable_effects.filter_not_in(effects))

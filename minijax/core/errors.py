@@ -5,7 +5,7 @@ line to write instead. The same is in `error.facts`, a dict of plain values, for
 and tests: `used_at` (a `Frame`), `line`, `value`, `born`, `rule`, `instead`.
 
 This file knows no tracers: the constructors take anything, and use `_error_repr()` and
-`_origin_msg()` where the value has them.
+`birth()` where the value has them.
 
 In JAX: `jax/_src/errors.py`.
 """
@@ -18,10 +18,8 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 from .events import Hook
-from .runtime import _jax
+from .runtime import JaxRuntimeError as JaxRuntimeError
 from .source_info import Frame, format_line, source_text, user_frame_now
-
-JaxRuntimeError = _jax.JaxRuntimeError
 
 AnyException = TypeVar("AnyException", bound=BaseException)
 AnyFunction = TypeVar("AnyFunction", bound=Callable)
@@ -86,7 +84,7 @@ def traced_message(what: str, value: Any, why: str, instead: str) -> tuple[str, 
     if frame is not None:
         paragraphs.append(f"It happened at\n  {format_line(frame)}")
     paragraphs += [why, instead]
-    origin = getattr(value, "_origin_msg", str)().strip()  # str() is ""
+    origin = getattr(value, "birth", str)().strip()  # str() is ""
     if origin:
         paragraphs.append(origin)
     facts = {

@@ -247,11 +247,7 @@ class JitFunction:
         """The program for arguments of this kind, traced when first needed."""
         if state.axis_env:  # named axes are in scope, and their sizes
             key = (*key, state.axis_env)
-        try:
-            traced = self._caches.usable(key)
-        except TypeError:
-            self._signature.check_statics(bound.statics)
-            raise
+        traced = self._caches.usable(key)
         if traced is not None:
             return traced
         with self._caches.lock:
@@ -279,11 +275,12 @@ class JitFunction:
         outer: list[Any] = []
         if any(isinstance(const, Tracer) for const in consts):
             jaxpr = partial_eval.convert_constvars_jaxpr(jaxpr)
-            outer, consts = list(consts), []
+            outer = list(consts)
+            consts = []
         closed = ClosedJaxpr(jaxpr, consts)
         donated = (False,) * len(outer) + signature.donated_leaves(bound)
         kept = (options.keep_unused, options.inline, options.compiler_options)
-        params = jit_params(closed, debug_info.name, donated, *kept)
+        params = jit_params(closed, debug_info.func_name, donated, *kept)
         return Traced(closed, trees[0], outer, params)
 
     def trace_call(
@@ -336,9 +333,10 @@ def make_jaxpr(fun: Callable, static_argnums: int | Sequence[int] = ()) -> Calla
 
 def with_outer_constants(traced: Traced) -> ClosedJaxpr:
     """The program of a traced function; tracers it closes over are its constants."""
-    jaxpr, count = traced.closed.jaxpr, len(traced.outer)
-    if not count:
+    if not traced.outer:
         return traced.closed
+    jaxpr = traced.closed.jaxpr
+    count = len(traced.outer)
     opened = jaxpr.replace(constvars=jaxpr.invars[:count], invars=jaxpr.invars[count:])
     return ClosedJaxpr(opened, traced.outer)
 
@@ -454,7 +452,8 @@ def settings_of(params: dict[str, Any]) -> tuple:
     """How a program is compiled, as the last fields of a `CompileRequest`."""
     names = ("name", "donated_invars", "keep_unused", "compiler_options_kvs")
     outs = params["out_shardings"]
-    return *map(params.get, names), None if _none_given(outs) else outs
+    asked_for = None if _none_given(outs) else outs
+    return (*(params[name] for name in names), asked_for)
 
 
 @Hook

@@ -37,6 +37,7 @@ from . import dtypes, effects, errors, events, runtime, source_info
 from .avals import (
     AbstractValue,
     ShapedArray,
+    Typed,
     aval_of_class,
     canonicalize_dim,
     canonicalize_shape,
@@ -191,14 +192,18 @@ class ClosedJaxpr:
         )
 
 
-def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
-    """The programs that an equation's parameters carry, in the order of the names."""
+def programs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr | ClosedJaxpr]:
+    """The programs that an equation's parameters carry, in the parameters' order."""
     for value in params.values():
         for item in value if isinstance(value, tuple) else (value,):
-            if isinstance(item, ClosedJaxpr):
-                yield item.jaxpr
-            elif isinstance(item, Jaxpr):
+            if isinstance(item, (Jaxpr, ClosedJaxpr)):
                 yield item
+
+
+def jaxprs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr]:
+    """The same programs, closed ones without the values of their constants."""
+    for program in programs_in_params(params):
+        yield program.jaxpr if isinstance(program, ClosedJaxpr) else program
 
 
 def eval_jaxpr(jaxpr: Jaxpr, consts: Sequence[Any], *args: Any) -> list[Any]:
@@ -568,7 +573,7 @@ class TraceTag:
     __slots__ = ()
 
 
-class Tracer:
+class Tracer(Typed):
     """Stands for a value that is not known yet, or that carries more than itself.
 
     It has a type, `aval`, and belongs to a trace. Files above this one install the
@@ -593,13 +598,6 @@ class Tracer:
     def __init_subclass__(cls) -> None:
         enter(aval_of_class, cls, operator.attrgetter("aval"))
 
-    shape = property(lambda self: self.aval.shape)
-    dtype = property(lambda self: self.aval.dtype)
-    weak_type = property(lambda self: self.aval.weak_type)
-    ndim = property(lambda self: self.aval.ndim)
-    size = property(lambda self: self.aval.size)
-    vma = property(lambda self: self.aval.vma)
-
     def full_lower(self) -> Any:
         """The simplest equivalent value, without this trace where it adds nothing."""
         return self
@@ -612,16 +610,11 @@ class Tracer:
         """Where this tracer was made: a text that error messages end with."""
         return ""
 
-    _origin_msg = birth  # as JAX names it
-
-    def _short_repr(self) -> str:
-        return f"{type(self).__name__}<{self.aval}>"
-
     def _error_repr(self) -> str:
         return f"traced array with shape {self.aval.str_short()}"
 
     def __repr__(self) -> str:
-        return self._short_repr()
+        return f"{type(self).__name__}<{self.aval}>"
 
     # Conversions to Python values. They need a concrete value, which a tracer of a
     # program that is being written down does not have.
@@ -653,11 +646,6 @@ class Tracer:
                 self, f"The problem arose with the `{function}` function.{advice}"
             )
         return value
-
-
-def full_lower(value: Any) -> Any:
-    """`value` without tracers that add nothing to it."""
-    return value.full_lower() if isinstance(value, Tracer) else value
 
 
 def to_concrete_value(value: Any) -> Any | None:

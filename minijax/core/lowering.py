@@ -22,7 +22,7 @@ from __future__ import annotations
 
 import functools
 import weakref
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -30,7 +30,7 @@ import numpy as np
 
 from . import dtypes, effects, events, hlo, language, source_info
 from .events import Hook
-from .language import ClosedJaxpr, Jaxpr, Literal, ShapedArray
+from .language import ClosedJaxpr, Jaxpr, Literal, ShapedArray, get_aval, physical_aval
 from .partial_eval import dce_closed_jaxpr, trace_to_jaxpr
 from .rules import Shape
 
@@ -50,10 +50,7 @@ def tensor_type(aval: language.AbstractValue) -> Any:
     """The StableHLO type of values of a type; a random key has the type of its bits."""
     if type(aval) in type_makers:
         return type_makers[type(aval)](aval)
-    physical = language.physical_aval(aval)
-    assert isinstance(physical, ShapedArray)
-    if dtypes.is_float0(physical.dtype):
-        return hlo.tensor_type(physical.shape, np.dtype(bool))
+    physical = physical_aval(aval)
     return hlo.tensor_type(physical.shape, physical.dtype)
 
 
@@ -167,7 +164,7 @@ class LoweringRuleContext:
     ) -> Any:
         """`operand` with its axis `i` at position `dims[i]` of `shape`."""
         result = aval.update(shape=shape, sharding=None)
-        trailing = range(len(shape), language.physical_aval(result).ndim)
+        trailing = range(len(shape), physical_aval(result).ndim)
         return hlo.stablehlo.broadcast_in_dim(
             tensor_type(result), operand, hlo.int_array([*dims, *trailing])
         )
@@ -250,18 +247,10 @@ def free_constants(closed: ClosedJaxpr) -> list[Any]:
         if is_free_constant(const):
             found[id(const)] = const
     for eqn in closed.jaxpr.eqns:
-        for inner in closed_jaxprs_in(eqn):
-            for const in free_constants(inner):
-                found[id(const)] = const
+        for inner in language.programs_in_params(eqn.params):
+            if isinstance(inner, ClosedJaxpr):
+                found.update((id(const), const) for const in free_constants(inner))
     return list(found.values())
-
-
-def closed_jaxprs_in(eqn: language.JaxprEqn) -> Iterator[ClosedJaxpr]:
-    """The closed programs that an equation carries."""
-    for value in eqn.params.values():
-        for item in value if isinstance(value, tuple) else (value,):
-            if isinstance(item, ClosedJaxpr):
-                yield item
 
 
 def constant_value(constants: dict[int, Any], const: Any) -> Any:
@@ -269,10 +258,14 @@ def constant_value(constants: dict[int, Any], const: Any) -> Any:
     value = constants.get(id(const))
     if value is not None:
         return value
-    array = np.asarray(const)
-    if dtypes.is_float0(array.dtype):
-        return hlo.constant(np.zeros(array.shape, bool))
-    return hlo.constant(array.astype(_aval_of(const).dtype, copy=False))
+    return written_constant(const, get_aval(const).dtype)
+
+
+def written_constant(value: Any, dtype: Any) -> Any:
+    """A constant of a dtype, written into the program; one of float0 holds bools."""
+    if dtypes.is_float0(dtype):
+        return hlo.constant(np.zeros(np.shape(value), bool))
+    return hlo.constant(np.asarray(value, dtype))
 
 
 # ----------------------------------------------------------------------------------
@@ -301,7 +294,8 @@ def lower_eqns(
             key = (type(atom.val), repr(atom.val), atom.aval)
             value = literals.get(key)
             if value is None:
-                value = literals[key] = literal_value(atom)
+                value = written_constant(atom.val, atom.aval.dtype)
+                literals[key] = value
             return value
         return env[atom]
 
@@ -344,14 +338,6 @@ def _results_of(value: Any, count: int) -> list[Any]:
     return list(getattr(value, "results", value))
 
 
-def literal_value(literal: Literal) -> Any:
-    """The StableHLO constant of a literal."""
-    dtype = literal.aval.dtype
-    if dtypes.is_float0(dtype):
-        return hlo.constant(np.zeros((), bool))
-    return hlo.constant(np.asarray(literal.val, dtype))
-
-
 def lowering_rule(eqn: language.JaxprEqn, platform: str) -> Callable:
     """The rule of an equation's primitive for a platform.
 
@@ -380,7 +366,7 @@ def _write_function(
     `names` are the paths of the arguments, given for `main` only, which is public.
     """
     leading = module_context.leading_types(closed)
-    of_consts = [tensor_type(_aval_of(const)) for const in consts]
+    of_consts = [tensor_type(get_aval(const)) for const in consts]
     types_in = [*leading, *of_consts, *map(tensor_type, closed.in_avals)]
     types_out = [*leading, *map(tensor_type, closed.out_avals)]
     function = hlo.func.FuncOp(
@@ -397,26 +383,19 @@ def _write_function(
         + [hlo.ir.Location.name(n) for n in names or ()]
     )
 
-    outer_scope, module_context.scope = module_context.scope, ""
-
     def write(arguments: Sequence[Any]) -> list[Any]:
         constants = {id(const): value for const, value in zip(consts, arguments)}
         values = [constant_value(constants, const) for const in closed.consts]
         operands = arguments[len(consts) :]
         return lower_eqns(module_context, closed.jaxpr, values, operands, constants)
 
+    outer_scope = module_context.scope
+    module_context.scope = ""
     with hlo.ir.InsertionPoint(block):
         arguments = list(block.arguments)
         hlo.func.ReturnOp(module_context.write_body(closed, arguments, write))
     module_context.scope = outer_scope
     return function
-
-
-def _aval_of(const: Any) -> ShapedArray:
-    aval = getattr(const, "aval", None)
-    if aval is not None:
-        return aval
-    return ShapedArray(const.shape, dtypes.canonicalize_dtype(const.dtype))
 
 
 def sanitize_name(name: str) -> str:
@@ -465,7 +444,7 @@ def lower_to_module(
     In JAX: `interpreters/mlir.py`, `lower_jaxpr_to_module`.
     """
     jaxpr = closed.jaxpr
-    bad = [eff for eff in jaxpr.effects if not effects.lowerable_effects.contains(eff)]
+    bad = effects.lowerable_effects.filter_not_in(jaxpr.effects)
     if bad:
         raise ValueError(f"Effects not supported in lowering: {bad}")
     flags = tuple(donated or (False,) * len(jaxpr.invars))

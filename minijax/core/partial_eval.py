@@ -66,11 +66,26 @@ class DynamicJaxprTracer(Tracer):
         self.atom = atom
 
     def birth(self) -> str:
-        return birth_of(self._trace, self.atom)
+        info = self._trace.debug_info
+        traced = (
+            "\nThis value became a tracer while tracing the function "
+            f"{info.func_src_info} for {info.traced_for}"
+        )
+        if self.atom in self._trace.invars:
+            position = self._trace.invars.index(self.atom)
+            names = info.arg_names
+            name = names[position] if position < len(names) else str(position)
+            return f"{traced}: it depends on the argument {name}."
+        for eqn in self._trace.eqns:
+            if self.atom in eqn.outvars:
+                line = source_info.format_line(eqn.source_info)
+                return (
+                    f"{traced}. It was made by the operation {eqn.primitive} in the "
+                    f"line\n  {line}"
+                )
+        return f"{traced}."
 
-    _origin_msg = birth
-
-    def _short_repr(self) -> str:
+    def __repr__(self) -> str:
         return f"JitTracer({self.aval})"
 
 
@@ -241,28 +256,6 @@ def trace_ended(trace: Trace) -> None:
     By default nothing happens. `programs/debugging/leaks.py` attaches the search for
     tracers that are still alive.
     """
-
-
-def birth_of(trace: DynamicJaxprTrace, atom: Atom) -> str:
-    """Where a variable of a program was made, for error messages."""
-    info = trace.debug_info
-    traced = (
-        f"\nThis value became a tracer while tracing the function {info.func_src_info} "
-        f"for {info.traced_for}"
-    )
-    if atom in trace.invars:
-        position = trace.invars.index(atom)
-        names = info.arg_names
-        name = names[position] if position < len(names) else str(position)
-        return f"{traced}: it depends on the argument {name}."
-    for eqn in trace.eqns:
-        if any(atom is outvar for outvar in eqn.outvars):
-            line = source_info.format_line(eqn.source_info)
-            return (
-                f"{traced}. It was made by the operation {eqn.primitive} in the line\n"
-                f"  {line}"
-            )
-    return f"{traced}."
 
 
 # ----------------------------------------------------------------------------------

@@ -40,6 +40,7 @@ import numpy as np
 
 from . import dtypes, errors
 from .array import put
+from .avals import Typed
 from .language import (
     AbstractValue,
     Primitive,
@@ -87,7 +88,7 @@ class Zero:
 not_mapped = None
 
 
-class Accumulator:
+class Accumulator(Typed):
     """Where the cotangents of one linear variable add up during the backward pass.
 
     To a transpose rule it also says "in this argument the operation is linear"; its
@@ -112,10 +113,6 @@ class Accumulator:
     def __init__(self, aval: AbstractValue, value: Any = None):
         self.aval = aval
         self.value = value
-
-    shape = property(lambda self: self.aval.shape)
-    dtype = property(lambda self: self.aval.dtype)
-    ndim = property(lambda self: self.aval.ndim)
 
     def accum(self, cotangent: Any) -> None:
         """Add a cotangent; `Zero` and None add nothing."""
@@ -397,7 +394,7 @@ def check_accepted(name: str, position: str, accepted: set, dtype: Any) -> None:
     if not accepts(accepted, dtype):
         kinds = ", ".join(sorted(kind.__name__ for kind in accepted))
         raise TypeError(
-            f"{name} does not accept dtype {dtypes.dtype_name(dtype)}{position}. "
+            f"{name} does not accept dtype {dtype.name}{position}. "
             f"Accepted dtypes are subtypes of {kinds}."
         )
 
@@ -407,7 +404,7 @@ def check_same_dtypes(name: str, avals: Sequence[ShapedArray]) -> None:
     first = avals[0].dtype
     if all(aval.dtype == first for aval in avals):
         return
-    names = ", ".join(dtypes.dtype_name(aval.dtype) for aval in avals)
+    names = ", ".join(aval.dtype.name for aval in avals)
     raise TypeError(
         f"lax.{name} requires arguments to have the same dtypes, got {names}. Tip: "
         "minijax.numpy functions (and the operators) promote dtypes by themselves; or "

@@ -44,7 +44,6 @@ if jaxlib_version < (0, 10):
 
 pytree = _jax.pytree
 weakref_lru_cache = _weak.weakref_lru_cache
-ArrayImpl = _jax.ArrayImpl
 DeviceList = _jax.DeviceList
 HloSharding = _hlo.HloSharding
 JaxRuntimeError = _jax.JaxRuntimeError
@@ -257,9 +256,7 @@ def put(array: np.ndarray, aval: Any, device: Any, committed: bool) -> Any:
     Returns:
       A jaxlib array.
     """
-    sharding = _single.get(device)
-    if sharding is None:
-        sharding = single_device_sharding(device)
+    sharding = single_device_sharding(device)
     # jaxlib reads a foreign byte order as if it were the machine's own.
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))

@@ -207,8 +207,8 @@ def convert_element_type_to(
         if new_dtype is None or new_dtype == old_dtype:
             return operand
         raise ValueError(
-            f"Cannot convert_element_type from {dtypes.dtype_name(old_dtype)} to "
-            f"{dtypes.dtype_name(new_dtype)}. Convert keys with "
+            f"Cannot convert_element_type from {old_dtype.name} to "
+            f"{new_dtype.name}. Convert keys with "
             "`minijax.random.key_data` and `minijax.random.wrap_key_data`."
         )
     old_weak = dtypes.is_weak_node(type(operand))

@@ -19,7 +19,7 @@ from typing import Any
 
 from . import dtypes, errors, language
 from .avals import aval_of_description
-from .language import AbstractValue, DebugInfo, Jaxpr, Tracer, get_aval
+from .language import AbstractValue, DebugInfo, Jaxpr, Tracer
 from .state import state
 from .trees import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
 
@@ -370,10 +370,12 @@ def lazy_debug_info(fun: Callable, args_tree: Any, traced_for: str) -> DebugInfo
         args = tree_unflatten(args_tree, range(args_tree.num_leaves))
         return signature.leaf_names(signature.bind(args, {}))
 
-    info = DebugInfo(traced_for, fun_name(fun), fun_place(fun), names_of=names)
+    name = fun_name(fun)
+    place = fun_place(fun)
     if state.check_tracer_leaks:
-        info.arg_names  # noqa: B018  once known, they hold no function, nor its tracers
-    return info
+        # The names hold no function, whose closure would keep tracers alive.
+        return DebugInfo(traced_for, name, place, names())
+    return DebugInfo(traced_for, name, place, names_of=names)
 
 
 def flatten_function(
@@ -416,12 +418,3 @@ def with_result_paths(debug_info: DebugInfo, out_tree: Any) -> DebugInfo:
     )
     names = tuple(f"result{keystr(path)}" for path, _ in paths)
     return debug_info.with_result_paths(names)
-
-
-def check_arg(value: Any, transformation: str) -> None:
-    """TypeError unless a value may be an argument of a transformed function."""
-    if not (isinstance(value, Tracer) or language.valid_jaxtype(value)):
-        get_aval(value)
-        raise errors.type_error(
-            f"Argument {value!r} of {transformation} is not a valid JAX type."
-        )

@@ -241,16 +241,14 @@ class user_context:
         self,
         source: Any,
         *,
-        name_stack: NameStack | None = None,
         outer: NameStack | None = None,
     ) -> None:
         self.traceback = source
-        self.name_stack = name_stack
+        self.name_stack = None
         if isinstance(source, SourceInfo):
             self.traceback = source.traceback
-            if name_stack is None:
-                inner = source.name_stack
-                self.name_stack = inner if outer is None else outer + inner
+            inner = source.name_stack
+            self.name_stack = inner if outer is None else outer + inner
 
     def __enter__(self) -> None:
         self.saved = (state.user_traceback, state.name_stack)
@@ -297,14 +295,14 @@ class fresh_context:
 class DebugInfo:
     """Where a program came from: used in messages, never in cache keys.
 
-    `traced_for` names the transformation ("jit"), `name` the function, `place` is
+    `traced_for` names the transformation ("jit"), `func_name` the function, `place` is
     "file:line", `arg_names` and `result_paths` have one entry per leaf. The names may
     be given as a function, `names_of`, that is called when a message needs them.
     """
 
     __slots__ = (
         "traced_for",
-        "name",
+        "func_name",
         "place",
         "result_paths",
         "_arg_names",
@@ -314,14 +312,14 @@ class DebugInfo:
     def __init__(
         self,
         traced_for: str,
-        name: str,
+        func_name: str,
         place: str = "",
         arg_names: tuple[str, ...] = (),
         result_paths: tuple[str, ...] = (),
         names_of: Callable[[], tuple[str, ...]] | None = None,
     ):
         self.traced_for = traced_for
-        self.name = name
+        self.func_name = func_name
         self.place = place
         self.result_paths = result_paths
         self._arg_names = arg_names
@@ -330,16 +328,13 @@ class DebugInfo:
     @property
     def arg_names(self) -> tuple[str, ...]:
         if self._names_of is not None:
-            self._arg_names, self._names_of = self._names_of(), None
+            self._arg_names = self._names_of()
+            self._names_of = None
         return self._arg_names
 
     @property
-    def func_name(self) -> str:
-        return self.name
-
-    @property
     def func_src_info(self) -> str:
-        return f"{self.name} at {self.place}" if self.place else self.name
+        return f"{self.func_name} at {self.place}" if self.place else self.func_name
 
     def check_tracing_allowed(self) -> None:
         """RuntimeError while the flag jax_no_tracing is set."""
@@ -351,7 +346,9 @@ class DebugInfo:
             )
 
     def with_result_paths(self, paths: tuple[str, ...]) -> DebugInfo:
-        return DebugInfo(self.traced_for, self.name, self.place, self.arg_names, paths)
+        return DebugInfo(
+            self.traced_for, self.func_name, self.place, self.arg_names, paths
+        )
 
 
 no_debug_info = DebugInfo("unknown", "<unknown>")

@@ -498,7 +498,7 @@ def _trace_kernel(
         kernel, tree_structure(args), "pallas_call kernel"
     )
     if name is not None:
-        info.name = name
+        info.func_name = name
     what = f"The kernel function in the pallas_call {info.func_src_info}"
     called = argument_checks.refs_of(what, mapping)
 

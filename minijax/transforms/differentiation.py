@@ -147,11 +147,9 @@ def vjp(
         raise NotImplementedError(
             "reduce_axes argument to vjp is deprecated: add up with `lax.psum`."
         )
-    leaves = tree_leaves(primals)
-    for leaf in leaves:
-        signatures.check_arg(leaf, "vjp")
     flat, outs, derivative, residuals = differentiated(fun, primals, has_aux, "vjp")
     name = signatures.fun_name(fun)
+    leaves = tree_leaves(primals)
     return flat.result(outs, pullback_of(derivative, name, leaves, residuals))
 
 

@@ -19,7 +19,7 @@ class FakeTracer:
     def _error_repr(self):
         return "traced array with shape float32[3]"
 
-    def _origin_msg(self):
+    def birth(self):
         return "The error occurred while tracing the function f for jit."
 
 

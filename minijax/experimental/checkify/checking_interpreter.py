@@ -126,7 +126,7 @@ def _checked_program(
 
     # The names of the arguments would not be at their places any more.
     old = closed.jaxpr.debug_info
-    info = DebugInfo(old.traced_for, old.name, old.place)
+    info = DebugInfo(old.traced_for, old.func_name, old.place)
     jaxpr, consts = trace_to_jaxpr(flat, avals, info)
     return CheckedProgram(ClosedJaxpr(jaxpr, consts), trees[0], kinds)
 

@@ -57,7 +57,7 @@ def _check_starts(name: str, starts: Sequence[ShapedArray]) -> None:
     first = starts[0].dtype if starts else None
     for start in starts:
         if start.dtype != first or not dtypes.issubdtype(start.dtype, np.integer):
-            names = ", ".join(dtypes.dtype_name(start.dtype) for start in starts)
+            names = ", ".join(start.dtype.name for start in starts)
             raise TypeError(
                 f"index arguments to {name} must be integers of the same type, got: "
                 f"{names}"

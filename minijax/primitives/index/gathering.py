@@ -106,8 +106,7 @@ def _result_shape(
 def _gather_dtype(operand: ShapedArray, indices: ShapedArray, **_) -> Any:
     if not dtypes.issubdtype(indices.dtype, np.integer):
         raise ValueError(
-            "indices must have an integer type, got "
-            f"{dtypes.dtype_name(indices.dtype)}."
+            f"indices must have an integer type, got {indices.dtype.name}."
         )
     return operand.dtype
 

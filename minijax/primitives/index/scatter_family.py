@@ -96,8 +96,7 @@ def _scatter_shape(operand, indices, updates, *, dimension_numbers, **_) -> Shap
 def _scatter_dtype(operand, indices, updates, **_) -> Any:
     if not dtypes.issubdtype(indices.dtype, np.integer):
         raise ValueError(
-            "indices must have an integer type, got "
-            f"{dtypes.dtype_name(indices.dtype)}."
+            f"indices must have an integer type, got {indices.dtype.name}."
         )
     rules.check_same_dtypes("scatter", (operand, updates))
     return operand.dtype

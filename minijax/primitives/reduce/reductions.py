@@ -283,8 +283,7 @@ def _arg_shape(x: ShapedArray, *, axes, index_dtype) -> Shape:
 def _arg_dtype(x: ShapedArray, *, axes, index_dtype) -> Any:
     if not dtypes.issubdtype(index_dtype, np.integer):
         raise TypeError(
-            "index_dtype must be an integer type, but got "
-            f"{dtypes.dtype_name(index_dtype)}"
+            f"index_dtype must be an integer type, but got {index_dtype.name}"
         )
     return index_dtype
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import arithmetic as elementwise
-from minijax.core import dtypes, hlo, rules, sums
+from minijax.core import hlo, rules, sums
 from minijax.core.language import Primitive, ShapedArray, get_aval, register
 from minijax.core.rules import Shape, def_linear, is_linear, not_mapped, scalar_like
 from minijax.core.shaping import broadcast_in_dim
@@ -55,7 +55,7 @@ def _pad_shape(x: ShapedArray, padding_value: ShapedArray, *, padding_config) ->
 
 def _pad_dtype(x: ShapedArray, padding_value: ShapedArray, **_) -> Any:
     if x.dtype != padding_value.dtype:
-        names = [dtypes.dtype_name(aval.dtype) for aval in (x, padding_value)]
+        names = [aval.dtype.name for aval in (x, padding_value)]
         raise TypeError(
             "pad operand and padding_value must be same dtype: got "
             f"{names[0]} and {names[1]}."

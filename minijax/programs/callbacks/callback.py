@@ -80,7 +80,6 @@ from minijax.core import (
     source_info,
 )
 from minijax.core.array import Array, first_device, put
-from minijax.core.dispatch import buffer_aval
 from minijax.core.effects import Effect
 from minijax.core.language import (
     Primitive,
@@ -88,6 +87,7 @@ from minijax.core.language import (
     eval_trace,
     get_aval,
     no_effects,
+    physical_aval,
     register,
     set_current_trace,
     unmapped_aval,
@@ -217,7 +217,7 @@ class HostFunction:
 
 def _host_type(aval) -> ShapedArray:
     """The type of an operand on the Python side: of typed keys their bits."""
-    physical = buffer_aval(aval)
+    physical = physical_aval(aval)
     return ShapedArray(physical.shape, physical.dtype)
 
 

@@ -35,13 +35,13 @@ import numpy as np
 
 from minijax.backend import foreign_targets, hlo_parts
 from minijax.core import dtypes, errors, hlo, lowering
-from minijax.core.dispatch import buffer_aval
 from minijax.core.effects import Effect, control_flow_allowed_effects, lowerable_effects
 from minijax.core.language import (
     Primitive,
     ShapedArray,
     get_aval,
     no_effects,
+    physical_aval,
     register,
     unmapped_aval,
 )
@@ -375,7 +375,7 @@ def fastest_first(aval: Any, layout: FfiLayoutOptions) -> tuple[int, ...]:
 
 def _rank(aval: Any) -> int:
     """The dimensions that a handler sees; a token has none."""
-    return 0 if aval is abstract_token else len(buffer_aval(aval).shape)
+    return 0 if aval is abstract_token else len(physical_aval(aval).shape)
 
 
 # ----------------------------------------------------------------------------------

@@ -130,7 +130,7 @@ class custom_vjp(CustomFunction):
         for value in static:
             if isinstance(value, Tracer):
                 raise _nondiff_tracer_error(value, name)
-        leaves, in_tree = flatten_arrays(tuple(dynamic), name)
+        leaves, in_tree = flatten_arrays(tuple(dynamic))
         _check_distinct_refs(leaves, name)
         call = _CallWithoutRefs(self.fun, args, self.nondiff_argnums, in_tree)
         fwd = _FlatFwd(self.fwd, call, self.symbolic_zeros)
@@ -423,7 +423,7 @@ custom_vjp_call_p = def_custom_call(
 @printed_first("name")
 def _custom_vjp_pretty(params: dict[str, Any]) -> dict[str, Any]:
     return {
-        "name": params["call_jaxpr"].debug_info.name,
+        "name": params["call_jaxpr"].debug_info.func_name,
         "bwd": fun_name(params["bwd"]),
         "call_jaxpr": params["call_jaxpr"],
         "fwd": fun_name(params["fwd_jaxpr_thunk"]),

@@ -53,7 +53,7 @@ class RunJaxpr:
 
     def __init__(self, closed: ClosedJaxpr):
         self.closed = closed
-        self.name = closed.debug_info.name
+        self.name = closed.debug_info.func_name
         self.run = jaxpr_as_fun(closed)
 
     def __call__(self, *args: Any) -> list[Any]:

@@ -147,7 +147,7 @@ class custom_jvp(CustomFunction):
         if self.nondiff_argnums:
             args = _stopped(args, self.nondiff_argnums)
         static, dynamic = split_static(args, self.nondiff_argnums)
-        leaves, in_tree = flatten_arrays(tuple(dynamic), name)
+        leaves, in_tree = flatten_arrays(tuple(dynamic))
         call = FlatCall(self.fun, args, self.nondiff_argnums, in_tree)
         jvp = functools.partial(self.jvp, *static) if static else self.jvp
         rule = _FlatJvp(jvp, fun_name(self.jvp), name, in_tree, call)
@@ -197,11 +197,11 @@ def _stopped(args: tuple, nondiff: tuple[int, ...]) -> tuple:
     return tuple(tree_map(stop, x) if n in positions else x for n, x in enumerate(args))
 
 
-def flatten_arrays(tree: Any, name: str) -> tuple[list[Any], Any]:
+def flatten_arrays(tree: Any) -> tuple[list[Any], Any]:
     """Leaves and tree; plain numbers become arrays, since rules may ask for a shape."""
     leaves, treedef = tree_flatten(tree)
     for leaf in leaves:
-        signatures.check_arg(leaf, name)
+        get_aval(leaf)  # TypeError, unless it may be an argument of a primitive
     return [as_array(leaf) for leaf in leaves], treedef
 
 
@@ -396,7 +396,7 @@ custom_jvp_call_p = def_custom_call(
 
 @printed_first("name")
 def _custom_jvp_pretty(params: dict[str, Any]) -> dict[str, Any]:
-    shown = dict(params, name=params["call_jaxpr"].debug_info.name)
+    shown = dict(params, name=params["call_jaxpr"].debug_info.func_name)
     shown["jvp"] = fun_name(shown.pop("jvp_jaxpr_fun"))
     if not shown["num_consts"]:
         del shown["num_consts"]

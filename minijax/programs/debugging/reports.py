@@ -54,7 +54,7 @@ def _log_compiles(name: str, data: dict[str, Any]) -> None:
         if start is not None and info.traced_for in ("jit", "eager"):
             seconds = time.perf_counter() - start
             logger.warning(
-                "Finished tracing %s for jit in %.9f sec", info.name, seconds
+                "Finished tracing %s for jit in %.9f sec", info.func_name, seconds
             )
     elif name == "lower":
         logger.warning(

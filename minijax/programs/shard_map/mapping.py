@@ -290,8 +290,6 @@ class _Mapping:
         """The arguments by their specs; one whose spec is None stays a Python value."""
         everything, tree = tree_flatten(args)
         if in_specs is Infer:
-            for leaf in everything:
-                signatures.check_arg(leaf, "shard_map")
             found: list[Any] = _inferred(
                 list(map(language.get_aval, everything)), self.manual, self.mesh
             )
@@ -308,8 +306,6 @@ class _Mapping:
             return [item for item, flag in zip(items, dynamic) if flag]
 
         leaves, specs = chosen(everything), chosen(found)
-        for leaf in leaves:
-            signatures.check_arg(leaf, "shard_map")
         for spec in specs:
             _check_manual(spec, self.manual, self.mesh, "in_specs")
         return _Arguments(everything, tree, dynamic, leaves, specs, chosen(paths))

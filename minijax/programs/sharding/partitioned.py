@@ -17,6 +17,7 @@ from minijax.backend.several_devices import PartitionedSettings
 from minijax.compile import caching, tokens
 from minijax.core import dispatch, errors, events, hlo, language
 from minijax.core.array import Array, wrap_as
+from minijax.core.language import physical_aval
 from minijax.processes import fingerprints, launch_order
 from minijax.programs.launching import LibraryProgram
 from minijax.programs.sharding import placement as on_several
@@ -335,7 +336,7 @@ class PartitionedProgram(LibraryProgram):
             outs, executables.output_shardings(executable), placement
         )
         self.out_shardings = list(map(full_spec, self.out_shardings, self.out_avals))
-        avals = [dispatch.buffer_aval(aval) for aval in self.out_avals]
+        avals = [physical_aval(aval) for aval in self.out_avals]
         self.launch = self.launcher(avals, self.out_shardings, True)
         if not placement.devices.is_fully_addressable:
             with lowered.context:

@@ -16,9 +16,9 @@ import numpy as np
 from minijax.backend import buffer_copies
 from minijax.backend.buffer_copies import ShardingOfSeveral, to_numpy
 from minijax.compile import placing
-from minijax.core import dispatch, errors
+from minijax.core import errors
 from minijax.core.array import Array, first_device, wrap_as
-from minijax.core.language import get_aval
+from minijax.core.language import get_aval, physical_aval
 from minijax.core.state import state
 from minijax.primitives.refs.mutable_arrays import Ref
 from minijax.programs.sharding.contexts import mesh_in_use, sharding_of
@@ -229,7 +229,7 @@ def spread_out(value: Any, aval: Any, sharding: Any) -> Any:
         if value._buffer._sharding == sharding:
             return value._buffer
         return _spread_host(value._read(), value._buffer.aval, sharding)
-    physical = dispatch.buffer_aval(aval)
+    physical = physical_aval(aval)
     return _spread_host(np.asarray(value, physical.dtype), physical, sharding)
 
 

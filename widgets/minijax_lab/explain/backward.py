@@ -128,7 +128,7 @@ def recorded(
         call="",
         headline="",
         sources=sources.found,
-        name=call.closed.debug_info.name,
+        name=call.closed.debug_info.func_name,
         program=program,
         bytes=sum(r.bytes for r in program.residuals if r.origin != "argument"),
         argument_bytes=sum(
@@ -160,7 +160,7 @@ def letters_without(names: Sequence[str]) -> Iterator[str]:
 def check_scalar(call: Call) -> None:
     """TypeError unless the function returns one real number."""
     avals = call.closed.out_avals
-    name = call.closed.debug_info.name
+    name = call.closed.debug_info.func_name
     name = "the function" if name == "<lambda>" else name
     if len(avals) != 1:
         raise TypeError(

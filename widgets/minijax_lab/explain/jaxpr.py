@@ -202,7 +202,7 @@ class Recorder:
         lines = list(self.printed_lines())
         self.find_printed_parameters(lines)
         telling = self.telling()
-        name = self.title or self.jaxpr.debug_info.name
+        name = self.title or self.jaxpr.debug_info.func_name
         name = "lambda" if name == "<lambda>" else name
         types = [v.aval.str_short(short_dtypes=True) for v in self.jaxpr.invars]
         names = self.jaxpr.debug_info.arg_names

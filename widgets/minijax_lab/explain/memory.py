@@ -344,7 +344,7 @@ class Counter:
         points = self.counted()
         peak = max(range(len(points)), key=lambda i: points[i].live, default=0)
         outside = [v for v in self.values if v.role in ("argument", "constant")]
-        name = titles.get(jaxpr, jaxpr.debug_info.name)
+        name = titles.get(jaxpr, jaxpr.debug_info.func_name)
         types = [v.aval.str_short(short_dtypes=True) for v in jaxpr.invars]
         name = "lambda" if name == "<lambda>" else name
         return Account(

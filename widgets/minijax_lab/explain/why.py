@@ -274,7 +274,7 @@ def program_of(
     program = record_jaxpr(unfinished([], list(inputs), shown, trace.debug_info))
     leave_open(program)
     names = trace.debug_info.arg_names
-    function = trace.debug_info.name
+    function = trace.debug_info.func_name
     purpose = trace.debug_info.traced_for
     # `make_jaxpr` traces as jit does, though nobody has called jit.
     traced = function if purpose == "jit" else f"{purpose}({function})"
@@ -335,7 +335,8 @@ def functions_around(inner: DynamicJaxprTracer) -> list[Callable[[Sources], Any]
     lines = linecache.getlines(file)[int(first) - 1 :]
     if lines:
         block = inspect.getblock(lines)
-        found.append(lambda s: s.add_lines(debug_info.name, file, int(first), block))
+        name = debug_info.func_name
+        found.append(lambda s: s.add_lines(name, file, int(first), block))
     return found
 
 
