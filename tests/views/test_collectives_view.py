@@ -9,7 +9,13 @@ import numpy as np
 import pytest
 
 from minijax_lab.explain.collectives import ring, rounds
-from minijax_widgets.collectives_scene import around
+from minijax_lab.explain.placement import MeshAxis, MeshFacts
+from minijax_lab.explain.recording import Source, Span
+from minijax_lab.explain.spmd import Collective
+from minijax_widgets.code import code_panes, mark_of
+from minijax_widgets.collectives_scene import around, draw_collective
+from minijax_widgets.placement_scene import NARROW, WIDE
+from minijax_widgets.scene import Scene
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -112,3 +118,54 @@ def test_other_places_of_devices_are_left_alone():
         assert around(places) == places
     square = [(90.0 * x, 60.0 * y) for y in range(3) for x in range(3)]
     assert around(square) == square and around(square[:8]) == square[:8]
+
+
+@pytest.mark.parametrize("sizes", [WIDE, NARROW])
+@pytest.mark.parametrize("n", [3, 5, 8])
+@pytest.mark.parametrize("opcode", ["all-reduce", "reduce-scatter", "all-to-all"])
+def test_a_ring_is_drawn_as_a_ring(opcode, n, sizes):
+    """Devices stand on a circle, and in the end the numbers are those of the sums."""
+    mesh = MeshFacts([MeshAxis("i", n)], list(range(n)), "", named=True)
+    one = Collective(opcode, "", [list(range(n))], ["i"], 8 * n, 8, "", itemsize=4)
+    scene, count = Scene(sizes.width, 100), rounds(opcode, n)
+    low, right = draw_collective(
+        scene, mesh, one, 0, sizes, "c0", 5, count, ring(opcode, n)
+    )
+    assert right <= sizes.width
+    middles = []
+    for mark in scene.marks:
+        if mark.keys == ["c0g0"]:
+            half = mark.drawn[0].has["width"] / 2
+            middles.append((mark.x + half, mark.y + half))
+            assert mark.y + 2 * half <= low
+    assert len(middles) == n
+    center = np.mean(middles, 0)
+    far = np.linalg.norm(np.array(middles) - center, axis=1)
+    assert np.allclose(far, far[0]) and np.linalg.norm(middles[0] - center) > 60
+    last = [mark.parts(5 + count) for mark in scene.marks if mark.keys == []]
+    said = [part.text for drawn in last for part in drawn if part.tag == "text"]
+    sums = said.count(f"{n}")
+    if opcode == "all-reduce":
+        assert sums >= n * n  # every part of every device
+    elif opcode == "reduce-scatter":
+        assert n <= sums <= 2 * n + 1  # one part of each, with what moved there
+    sent = "14" if opcode == "all-reduce" else "7"
+    assert n < 8 or f"each has sent {8 * int(sent)} B" in " ".join(
+        part.text
+        for mark in scene.marks
+        for part in mark.parts(5 + count)
+        if part.tag == "text"
+    )
+
+
+def test_a_listing_begins_at_the_function():
+    """Of a file only what the spans are in is shown, with the marks at their place."""
+    lines = ["import os", "", "def f(x):", "    return g(x)", "", "y = f(1)", "z = 2"]
+    source = Source(0, "<module>", "a.py", 1, lines)
+    spans = [Span(0, 4, 11, 4, 15), Span(0, 6, 4, 6, 8)]
+    for given, shown in ((spans, lines[2:6]), (spans[:1], lines[2:4])):
+        made = code_panes([source], given)
+        assert [row.cells[1] for row in made.panes[0].rows] == shown
+        assert mark_of(made, spans[0], 1) == [(1, 1, 11, 15)]
+    cell = Source(0, "<module>", "cell", 1, lines)
+    assert len(code_panes([cell], spans).panes[0].rows) == 7

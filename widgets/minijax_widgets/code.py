@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from minijax_lab.explain.recording import PARTS, Source, Span
+from minijax_lab.explain.recording import PARTS, Source, Span, block_around
 from minijax_widgets.frame import Pane, Row
 
 FUNCTION = re.compile(r"\s*(?:async\s+)?def\s+(\w+)")
@@ -31,8 +31,12 @@ class CodePanes:
 def code_panes(sources: list[Source], spans: Iterable[Span] | None = None) -> CodePanes:
     """Returns the panes of the sources that `spans` point into (None: of all).
 
-    They stand under each other.
+    They stand under each other. Of a file only the functions and statements that the
+    spans are in are shown, and what stands between.
     """
+    if spans is not None:
+        spans = list(spans)
+        sources = [around(source, spans) for source in sources]
     used = None if spans is None else {span.source for span in spans}
     panes: list[Pane] = []
     numbers: dict[int, int] = {}
@@ -56,6 +60,22 @@ def code_panes(sources: list[Source], spans: Iterable[Span] | None = None) -> Co
         title = title_of(source)
         panes.append(Pane(title, rows, kind="code", below=bool(panes)))
     return CodePanes(panes, numbers, depths, sources)
+
+
+def around(source: Source, spans: list[Span]) -> Source:
+    """Returns a file without what stands before and after all functions of spans."""
+    own = [span for span in spans if span.source == source.id]
+    if source.name != "<module>" or source.file == "cell" or not own:
+        return source
+    first, last = len(source.lines), 0
+    for span in own:
+        lines, start = block_around(source.lines, span.line, span.end_line) or (
+            source.lines[span.line - 1 : span.end_line],
+            span.line,
+        )
+        first, last = min(first, start), max(last, start + len(lines) - 1)
+    kept = source.lines[first - 1 : last]
+    return replace(source, first_line=source.first_line + first - 1, lines=kept)
 
 
 def title_of(source: Source) -> str:

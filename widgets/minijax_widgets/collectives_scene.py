@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
-from minijax_lab.explain.collectives import Message, over
+from minijax_lab.explain.collectives import Message, in_a_ring, over, ways
 from minijax_lab.explain.placement import MeshFacts
 from minijax_lab.explain.recording import count_in_words
 from minijax_lab.explain.spmd import Collective
 from minijax_lab.explain.tree import size_in_words
-from minijax_widgets.glyph import Drawn, rect, text_width, words
+from minijax_widgets.glyph import Drawn, line, path, rect, text_width, words
 from minijax_widgets.placement_scene import (
+    MIDDLE,
     MeshPicture,
     Sizes,
     dress,
@@ -20,7 +21,7 @@ from minijax_widgets.placement_scene import (
     name_axes,
     names_of,
 )
-from minijax_widgets.scene import Point, Scene
+from minijax_widgets.scene import Point, Scene, Times
 from minijax_widgets.view import cut
 
 # A ring of more members is told in the table and not drawn.
@@ -65,9 +66,11 @@ def draw_collective(
         )
         y += 20
     if count and each.opcode != "collective-permute":
-        told = "one way to do it: a ring, each sends to the next"
-        scene.note(6, y + 14, told)
+        told = "each sends to the next" if in_a_ring(each) else "each sends to each"
+        scene.note(6, y + 14, f"one way to do it: {told}")
         y += 18
+    if stands_in_a_ring(mesh, each, count):
+        return draw_ring(scene, mesh, each, y, sizes, key, start, messages)
     gap = (58.0, 34.0) if sizes.beside else (40.0, 30.0)
     room = (sizes.width - 70) / mesh.axes[-1].size - gap[0]
     w = min(sizes.device[0] + 8, max(room, 60)) if len(mesh.axes) > 1 else 90.0
@@ -127,8 +130,8 @@ def ring_order(group: Sequence[int], mesh: MeshFacts) -> list[int]:
     for member, at in zip(group, places, strict=True):
         lines.setdefault(at[across], []).append((at[down], member))
     found: list[int] = []
-    for number, line in enumerate(sorted(lines)):
-        members = [member for _, member in sorted(lines[line])]
+    for number, place in enumerate(sorted(lines)):
+        members = [member for _, member in sorted(lines[place])]
         found += members[::-1] if number % 2 else members
     return found
 
@@ -306,3 +309,306 @@ def move_whole(scene: Scene, laid: MeshPicture, each: Collective, start: int) ->
         shown = [rect(0, 0, w, h, "residual", "base", 1.0, round_by=3)]
         shown.append(words(w / 2, h / 2 + 4, f"{a}", "base", 11, "middle", 700))
         scene.drawn(x, y, w, h, shown, moves=[(start + 1, to[0], to[1])])
+
+
+# ---- a mesh of one axis, as a ring ---------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Circle:
+    """Where devices stand that are drawn as a ring, and how large."""
+
+    x: float
+    y: float
+    radius: float  # of the ring
+    device: float  # of a device
+    count: int
+    parts: int  # into how many sectors a device is cut
+
+    def point(self, position: float, out: float) -> Point:
+        """Returns the point in the direction of a device, so far from the middle."""
+        turn = 2 * math.pi * position / self.count - math.pi / 2
+        return self.x + out * math.cos(turn), self.y + out * math.sin(turn)
+
+    def part(self, position: int, slot: int) -> Point:
+        """Returns the middle of a device's sector."""
+        x, y = self.point(position, self.radius)
+        dx, dy = self.inside(slot)
+        return x + dx, y + dy
+
+    def inside(self, slot: int) -> Point:
+        """Returns the middle of a sector, from the middle of its device."""
+        if self.parts == 1:
+            return 0.0, 0.68 * self.device
+        turn = 2 * math.pi * (slot + 0.5) / self.parts - math.pi / 2
+        return 0.71 * self.device * math.cos(turn), 0.71 * self.device * math.sin(turn)
+
+    def chord(self, a: int, b: int) -> tuple[Point, Point]:
+        """Returns where an arrow from a device to another begins and ends."""
+        (ax, ay), (bx, by) = (self.point(one, self.radius) for one in (a, b))
+        off = (self.device + 4) / math.dist((ax, ay), (bx, by))
+        dx, dy = (bx - ax) * off, (by - ay) * off
+        return (ax + dx, ay + dy), (bx - dx, by - dy)
+
+    def sector(self, slot: int, ink: str, faint: float) -> Drawn:
+        """Returns a sector of a device whose middle is (0, 0)."""
+        around = (slot / self.parts, (slot + 1) / self.parts)
+        turns = [2 * math.pi * part - math.pi / 2 for part in around]
+        (a, b), (c, d) = [(math.cos(turn), math.sin(turn)) for turn in turns]
+        far, near = self.device, 0.42 * self.device
+        arc = (
+            f"M{far * a:.1f} {far * b:.1f}A{far:g} {far:g} 0 0 1 {far * c:.1f} "
+            f"{far * d:.1f}L{near * c:.1f} {near * d:.1f}A{near:g} {near:g} 0 0 0 "
+            f"{near * a:.1f} {near * b:.1f}Z"
+        )
+        made = path(arc, "base", 1.5, fill=ink)
+        return Drawn("path", made.has | {"fill-opacity": f"{faint:.2f}"})
+
+
+def stands_in_a_ring(mesh: MeshFacts, each: Collective, count: int) -> bool:
+    """Whether a collective is drawn as a ring: all devices of a mesh of one axis."""
+    if len(mesh.axes) != 1 or not 2 < len(mesh.devices) <= MOST_MEMBERS or not count:
+        return False
+    alone = len(each.groups) == 1 and each.size == len(mesh.devices)
+    return alone or each.opcode == "collective-permute"
+
+
+def draw_ring(
+    scene: Scene,
+    mesh: MeshFacts,
+    each: Collective,
+    y: float,
+    sizes: Sizes,
+    key: str,
+    start: int,
+    messages: Sequence[Message],
+) -> tuple[float, float]:
+    """Draws all devices of one axis as a ring; returns the lower and the right end.
+
+    A device is cut into as many sectors as there are devices: its parts. A full sector
+    is finished; a number in it says how many devices have been added.
+    """
+    n = len(mesh.devices)
+    whole = each.opcode == "collective-permute"
+    small = sizes.width < MIDDLE.width
+    device = 32.0 if small else 42.0
+    room = 2 * device + (32 if small else 44)
+    radius = max(room / 2 / math.sin(math.pi / n), device + (68 if small else 86))
+    middle = radius + device + 8
+    ring = Circle(middle, y + middle, radius, device, n, 1 if whole else n)
+    members = list(range(n)) if whole else each.groups[0]
+    # Arrows of a ring light up; those of an all-to-all change, and a frame does.
+    tell_sent(scene, each, ring, start, messages, key * (each.opcode == "all-to-all"))
+    draw_circles(scene, mesh, each, ring, members, key)
+    if in_a_ring(each):
+        pairs = [(members[k], members[(k + 1) % n]) for k in range(n)]
+    else:
+        pairs = each.pairs if whole else []
+    for a, b in pairs:
+        told = f"d{mesh.devices[a]} sends d{mesh.devices[b]} {each.sent:,} B"
+        says: Times = {"says": told, "at": start + whole}
+        if a != b:
+            ends = ring.chord(a, b)
+            scene.arrow(*ends, role="meshy", thick=2.2, key=[key, f"{key}g0"], **says)
+    if whole:
+        for a, b in each.pairs:
+            turns = [(start, chip(f"{a}"))]
+            send_chip(scene, ring.part(a, 0), turns, [(start + 1, *ring.part(b, 0))])
+    else:
+        fill_sectors(scene, each, ring, members, messages, start)
+        send_chips(scene, each, ring, members, messages, start)
+    right, low = 2 * middle, y + 2 * middle
+    beside = 2 * middle + 330 <= sizes.width
+    at = (right + 40, y + middle / 2) if beside else (6.0, low + 10)
+    foot = tell_ways(scene, each, *at)
+    return max(low, foot), max(right, at[0] + 290)
+
+
+def draw_circles(
+    scene: Scene,
+    mesh: MeshFacts,
+    each: Collective,
+    ring: Circle,
+    members: Sequence[int],
+    key: str,
+) -> None:
+    """Draws the devices without what they hold."""
+    told = f"gives {each.bytes:,} B and sends {each.sent:,} B"
+    for position in members:
+        x, y = ring.point(position, ring.radius)
+        name = f"d{mesh.devices[position]}"
+        side = 2 * ring.device + 3
+        outline = rect(0, 0, side, side, "base", "mesh", 1.3, round_by=side / 2)
+        label = words(side / 2, side / 2 + 4.5, name, "text", 13, "middle", 700)
+        scene.drawn(
+            x - side / 2,
+            y - side / 2,
+            side,
+            side,
+            [outline, label],
+            key=[f"{key}g0"],
+            says=f"{name} {told}",
+        )
+
+
+def fill_sectors(
+    scene: Scene,
+    each: Collective,
+    ring: Circle,
+    members: Sequence[int],
+    messages: Sequence[Message],
+    start: int,
+) -> None:
+    """Draws each part in each device: how many have been added, and when it is whole.
+
+    A part that has not come yet is empty, a sum that is not finished is faint.
+    """
+    n = ring.parts
+    adds = each.opcode in ("all-reduce", "reduce-scatter")
+    # By member and part: from which step on so many devices are in it, and if whole.
+    states = {
+        (k, part): [(start, 1 if adds or k == part else 0, not adds and k == part)]
+        for k in range(n)
+        for part in range(n)
+    }
+    if each.opcode == "all-to-all":
+        states = {place: [(start, 1, place[0] == place[1])] for place in states}
+    for message in messages:
+        slot = message.sender if each.opcode == "all-to-all" else message.part
+        count = 1
+        if adds:
+            sender = states[message.sender, message.part]
+            before = [one for step, one, _ in sender if step < start + message.round]
+            reached = states[message.receiver, slot][-1][1]
+            count = min(n, before[-1] + (0 if before[-1] == n else reached))
+        state = (start + message.round, count, message.whole)
+        states[message.receiver, slot].append(state)
+    for (k, part), found in states.items():
+        turns = []
+        for step, count, whole in found:
+            faint = 0.75 if whole else 0.2 if count else 0.05
+            drawn = [ring.sector(part, "mesh", faint)]
+            if adds:
+                x, y = ring.inside(part)
+                ink = "base" if whole else "text"
+                drawn.append(words(x, y + 4, f"{count}", ink, 11, "middle"))
+            turns.append((step, drawn))
+        place = ring.point(members[k], ring.radius)
+        scene.drawn(*place, 0, 0, turns[0][1], turns=turns[1:])
+
+
+def send_chips(
+    scene: Scene,
+    each: Collective,
+    ring: Circle,
+    members: Sequence[int],
+    messages: Sequence[Message],
+    start: int,
+) -> None:
+    """Draws the parts that move: with the devices in a sum, or with whose they are."""
+    ways: dict[tuple[int, int], list[Message]] = {}
+    direct = each.opcode == "all-to-all"
+    for message in messages:
+        name = (message.sender, message.receiver) if direct else (message.part, 0)
+        ways.setdefault(name, []).append(message)
+    for track in ways.values():
+        moves, turns = [], []
+        first = track[0]
+        for number, message in enumerate(track, 2):
+            slot = message.sender if direct else message.part
+            to = ring.part(members[message.receiver], slot)
+            moves.append((start + message.round, *to))
+            said = min(number, ring.count)
+            if each.opcode in ("all-gather", "all-to-all"):
+                said = members[slot]
+            turns.append((start + message.round, chip(f"{said}")))
+        home = ring.part(members[first.sender], first.part)
+        send_chip(scene, home, [(start, []), *turns], moves)
+        if direct:
+            a, b = members[first.sender], members[first.receiver]
+            arrow = arrow_between(*ring.chord(a, b))
+            now = start + first.round
+            scene.drawn(0, 0, 0, 0, [], turns=[(now, arrow), (now + 1, [])])
+
+
+def chip(text: str) -> list[Drawn]:
+    """Returns a part that moves, around (0, 0)."""
+    disc = Drawn("circle", {"cx": 0.0, "cy": 0.0, "r": 9.0, "fill": "residual"})
+    return [disc, words(0, 4, text, "base", 11, "middle", 700)]
+
+
+def send_chip(
+    scene: Scene,
+    home: Point,
+    turns: list[tuple[int, list[Drawn]]],
+    moves: Sequence[tuple[int, float, float]],
+) -> None:
+    """Places a part that moves."""
+    scene.drawn(*home, 0, 0, turns[0][1], turns=turns[1:], moves=moves)
+
+
+def arrow_between(start: Point, end: Point) -> list[Drawn]:
+    """Returns a straight arrow as parts, for a mark that changes."""
+    far = math.dist(start, end)
+    dx, dy = (end[0] - start[0]) / far, (end[1] - start[1]) / far
+    back = (end[0] - 9 * dx, end[1] - 9 * dy)
+    tip = [
+        end,
+        (back[0] - 4 * dy, back[1] + 4 * dx),
+        (back[0] + 4 * dy, back[1] - 4 * dx),
+    ]
+    return [
+        path(line([start, back]), "meshy", 2.0),
+        path(line(tip) + "Z", fill="meshy"),
+    ]
+
+
+def tell_sent(
+    scene: Scene,
+    each: Collective,
+    ring: Circle,
+    start: int,
+    messages: Sequence[Message],
+    key: str,
+) -> None:
+    """Writes into the middle how much each device has sent after a round."""
+    far = ring.radius + ring.device + 4
+    last = max((message.round for message in messages), default=1)
+    turns = []
+    for number in range(last + 1):
+        lines = [
+            ("each has sent", "constant", 12, 400),
+            (size_in_words(each.sent * number // last), "text", 16, 700),
+            (f"of {size_in_words(each.sent)}", "constant", 12, 400),
+        ]
+        drawn = [
+            words(far, far - 16 + 19 * row, text, ink, size, "middle", weight)
+            for row, (text, ink, size, weight) in enumerate(lines)
+        ]
+        turns.append((start + number, drawn))
+    corner, side = (ring.x - far, ring.y - far), 2 * far
+    scene.drawn(*corner, side, side, turns[0][1], turns=turns[1:], key=key)
+
+
+def tell_ways(scene: Scene, each: Collective, x: float, y: float) -> float:
+    """Writes what the collective costs by each algorithm; returns the lower end."""
+    found = ways(each)
+    scene.text(x, y + 14, "what it costs, by algorithm", weight=700)
+    y += 36
+    columns = (x + 204, x + 288)
+    for at, said in zip(columns, ("rounds", "each sends"), strict=True):
+        scene.text(at, y, said, role="constant", size=12, anchor="end")
+    for number, way in enumerate(found):
+        y += 22
+        if not number:
+            scene.drawn(x, y - 15, 292, 20, [rect(0, 0, 292, 20, "value-wash")])
+        weight = 400 if number else 700
+        scene.text(x + 4, y, way.name, weight=weight)
+        for at, said in zip(columns, (f"{way.rounds}", size_in_words(way.sent))):
+            scene.text(at, y, said, weight=weight, anchor="end")
+    y += 24
+    if each.opcode in ("all-reduce", "reduce-scatter"):
+        scene.note(x, y, "a number: so many devices are in this sum")
+        y += 18
+    scene.note(x, y, "dark: the device has it whole; amber: what moves")
+    return y + 8

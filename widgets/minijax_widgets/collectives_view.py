@@ -27,7 +27,7 @@ from minijax_widgets.view import DIFFERS, View, shortened, twin, views
 
 # So many collectives are drawn; the others are rows.
 MOST_DRAWN = 6
-ONE_WAY = "one way to do it: a ring; XLA names groups and bytes, not links"
+ONE_WAY = "one way to do it; XLA names groups and bytes, not links"
 
 
 def collectives(
@@ -173,13 +173,17 @@ class CollectivesView(View):
         """Returns a row for each collective."""
         rows = []
         for number, each in enumerate(self.recording.collectives):
+            groups = f"{count_in_words(len(each.groups), 'group')} of {each.size}"
+            if each.opcode == "collective-permute":
+                groups = count_in_words(len(each.groups), "message")
             rows.append(
                 picture.Row(
                     [
                         [picture.Piece(f"{each.opcode}{over(each)}", "chip")],
-                        f"{count_in_words(len(each.groups), 'group')} of {each.size}",
-                        f"{each.bytes:,} B",
-                        size_in_words(each.total) + self.times_told(each),
+                        groups,
+                        size_in_words(each.sent) + self.times_told(each),
+                        size_in_words(each.bytes),
+                        size_in_words(each.total),
                         self.line_told(each),
                     ],
                     keys=[f"c{number}", *key_of_line(each.span)],
@@ -188,8 +192,9 @@ class CollectivesView(View):
                 )
             )
         if not rows:
-            rows.append(picture.Row(["no collectives", "", "", "", ""]))
-        titles = ["collective", "groups", "given by each", "sent in rings", "your line"]
+            rows.append(picture.Row(["no collectives", *[""] * 5]))
+        titles = ["collective", "groups", "each sends", "each gives", "all send"]
+        titles.append("your line")
         return picture.Pane("collectives", rows, columns=titles, wide=True)
 
     def scene(self, sizes: Sizes) -> Scene:

@@ -428,7 +428,7 @@ class KernelView(View):
         made: CodePanes = code_panes(record.sources, spans)
         wrong = {line for problem in record.wrong for line in problem.lines}
         for source, pane in zip(
-            (s for s in record.sources if s.id in made.numbers), made.panes
+            (s for s in made.sources if s.id in made.numbers), made.panes
         ):
             for offset, row in enumerate(pane.rows):
                 line = source.first_line + offset

@@ -141,7 +141,7 @@ class StagesView(View):
         sources = code_panes(record.sources, spans)
         for stage_number, stage in enumerate(record.stages):
             if stage.span is not None and stage.span.source in sources.numbers:
-                source = record.sources[stage.span.source]
+                source = sources.sources[stage.span.source]
                 pane = sources.panes[sources.numbers[stage.span.source]]
                 row = pane.rows[stage.span.line - source.first_line]
                 row.keys.append(f"g{stage_number}")

@@ -5,7 +5,7 @@ import pytest
 
 import minijax
 import minijax_widgets as see
-from minijax_lab.explain.collectives import ring
+from minijax_lab.explain.collectives import ring, ways
 from minijax_lab.explain.hlo_text import parse
 from minijax_lab.explain.placement import MeshAxis, MeshFacts
 from minijax_lab.explain.spmd import Collective, Program, collectives_of
@@ -65,3 +65,85 @@ ENTRY %main (a: f32[4], b: f32[2]) -> (f32[4], f32[2]) {
     (one,) = collectives_of(Program("f", text, module, mesh, None))
     assert (one.bytes, one.itemsize) == (24, 4)
     assert one.note == "XLA joined 2 of them; the line is that of one"
+
+
+def pairwise(opcode: str, how: str, members: int, elements: int) -> tuple[int, int]:
+    """Carries an algorithm out on sums; returns its rounds, and what the busiest sent.
+
+    Each round pairs members that are so far apart; a block is cut in two on the way
+    down and joined on the way up.
+    """
+    held = np.random.default_rng(0).integers(0, 9, (members, elements))
+    wanted = held.sum(0)
+    distances = [2**k for k in range(members.bit_length() - 1)]
+    sent, rounds = np.zeros(members, int), 0
+    own = [(0, elements)] * members
+    if how == "by doubling" and opcode == "all-reduce":
+        for distance in distances:
+            held = held + held[np.arange(members) ^ distance]
+            sent, rounds = sent + elements, rounds + 1
+        assert (held == wanted).all()
+        return rounds, int(sent.max())
+    if opcode == "all-gather":
+        have = [{k} for k in range(members)]
+        for distance in distances:
+            sent += [len(one) * elements for one in have]
+            have = [have[k] | have[k ^ distance] for k in range(members)]
+            rounds += 1
+        assert all(len(one) == members for one in have)
+        return rounds, int(sent.max())
+    for distance in reversed(distances):
+        before, rounds = held.copy(), rounds + 1
+        for k in range(members):
+            low, high = own[k]
+            middle = (low + high) // 2
+            keeps = (middle, high) if k & distance else (low, middle)
+            sent[k] += high - low - (keeps[1] - keeps[0])
+            held[k, slice(*keeps)] += before[k ^ distance, slice(*keeps)]
+            own[k] = keeps
+    for k, block in enumerate(own):
+        assert (held[k, slice(*block)] == wanted[slice(*block)]).all()
+    if opcode == "all-reduce":
+        for distance in distances:
+            before, blocks, rounds = held.copy(), list(own), rounds + 1
+            for k in range(members):
+                sent[k] += blocks[k][1] - blocks[k][0]
+                other = blocks[k ^ distance]
+                held[k, slice(*other)] = before[k ^ distance, slice(*other)]
+                own[k] = (min(own[k][0], other[0]), max(own[k][1], other[1]))
+        assert (held == wanted).all()
+    return rounds, int(sent.max())
+
+
+def in_a_tree(members: int, elements: int) -> tuple[int, int]:
+    """Sums up a binomial tree and sends the sum down: rounds, and the busiest."""
+    have, sent, rounds = {0}, [0] * members, 0
+    distances = [2**k for k in range((members - 1).bit_length())]
+    for distance in reversed(distances):
+        for k in sorted(have):
+            if k + distance < members and k + distance not in have:
+                sent[k] += elements
+                sent[k + distance] += elements  # what it gave on the way up
+                have.add(k + distance)
+        rounds += 2
+    assert have == set(range(members))
+    return rounds, max(sent)
+
+
+@pytest.mark.parametrize("members", [3, 4, 6, 8])
+@pytest.mark.parametrize("opcode", ["all-reduce", "all-gather", "reduce-scatter"])
+def test_rounds_and_bytes_of_other_algorithms(opcode, members):
+    """They are those of the algorithms, carried out."""
+    elements = 24
+    groups = [list(range(members))]
+    one = Collective(opcode, "", groups, [], 4 * elements, 0, "", itemsize=4)
+    first, *others = ways(one)
+    assert first.sent == one.sent
+    power = members in (4, 8)
+    assert len(others) == (power * 2 + 1 if opcode == "all-reduce" else power)
+    for way in others:
+        if way.name == "in a tree":
+            counted = in_a_tree(members, elements)
+        else:
+            counted = pairwise(opcode, way.name, members, elements)
+        assert (way.rounds, way.sent) == (counted[0], 4 * counted[1]), way

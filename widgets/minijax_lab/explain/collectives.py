@@ -69,24 +69,67 @@ def record_collectives(
     )
 
 
+@dataclass
+class Way:
+    """One algorithm for a collective: rounds, and what the busiest device sends."""
+
+    name: str
+    rounds: int
+    sent: int
+
+
+def ways(collective: Collective) -> list[Way]:
+    """Algorithms for a collective; the first is the one whose messages are drawn.
+
+    Bytes are those of Thakur, Rabenseifner and Gropp, "Optimization of Collective
+    Communication Operations in MPICH" (2005). Those that double or halve the distance
+    in each round are told for groups of 2, 4, 8, ... whose parts are equal.
+    """
+    opcode, n, sent = collective.opcode, collective.size, collective.sent
+    first = "in a ring" if in_a_ring(collective) else "straight"
+    found = [Way(first, rounds(opcode, n), sent)]
+    deep = (n - 1).bit_length()
+    whole = collective.bytes // collective.itemsize % n == 0
+    if n < 3 or not sent or not in_a_ring(collective):
+        return found
+    if opcode == "all-reduce":
+        if 2**deep == n and whole:
+            found.append(Way("by halving and doubling", 2 * deep, sent))
+        if 2**deep == n:
+            found.append(Way("by doubling", deep, deep * collective.bytes))
+        found.append(Way("in a tree", 2 * deep, deep * collective.bytes))
+    elif 2**deep == n and (whole or opcode == "all-gather"):
+        how = "by doubling" if opcode == "all-gather" else "by halving"
+        found.append(Way(how, deep, sent))
+    return found
+
+
 def headline(name: str, found: list[Collective], mesh: MeshFacts) -> str:
-    """One sentence: how many of each kind, over which axes, how many bytes."""
+    """One sentence: what each device sends and how, then the collectives."""
     if not found:
         return f"{name} on {mesh.text}: no collectives, no device needs another"
-    if len(found) == 1:
-        one = found[0]
-        told = f"{name}: 1 {one.opcode}{over(one)}, groups of {one.size}, "
-        told += f"{one.bytes:,} B given and {one.sent:,} B sent by each device"
-        if one.times != 1:
-            told += (
-                f", {one.times:,} times" if one.times else " in each round of a loop"
-            )
-    else:
+    sent = size_in_words(sum(each.sent * (each.times or 1) for each in found))
+    unknown = any(each.times is None for each in found)
+    turn = " in each turn of a loop of unknown length" if unknown else ""
+    if len(found) > 1:
         kinds = Counter(each.opcode for each in found)
-        told = f"{name}: " + ", ".join(count_in_words(n, k) for k, n in kinds.items())
-    total = sum(each.total for each in found)
-    how = "in rings" if any(in_a_ring(each) for each in found) else "straight"
-    return f"{told}; {how} {size_in_words(total)} would be sent in all"
+        told = ", ".join(count_in_words(n, kind) for kind, n in kinds.items())
+        straight = any(not in_a_ring(each) for each in found)
+        how = " in rings" if any(in_a_ring(each) for each in found) else ""
+        how += (" and straight" if how else " straight") if straight else ""
+        return f"{name}: each device sends up to {sent}{how}{turn}: {told}"
+    one = found[0]
+    first, *others = ways(one)
+    told = f"{name}: each device sends {sent} {first.name}"
+    if first.rounds > 1:
+        told += f", {first.rounds} rounds"
+    best = min(others, key=lambda way: way.rounds, default=None)
+    if best is not None and one.times == 1:
+        told += f" ({size_in_words(best.sent)} {best.name}, {best.rounds} rounds)"
+    told += f"{turn}: {one.opcode}{over(one)}, groups of {one.size}"
+    if one.times and one.times > 1:
+        told += f", {one.times:,} times"
+    return told
 
 
 def in_a_ring(collective: Collective) -> bool:
