@@ -191,7 +191,36 @@ def test_check_interpreter_never_raises(capsys):
             raise RuntimeError("my own\nmistake")
 
     check.interpreter(BrokenBatchTrace)
-    assert "It raised RuntimeError: my own" in capsys.readouterr().out
+    line = BrokenBatchTrace.process_primitive.__code__.co_firstlineno + 1
+    said = capsys.readouterr().out
+    where = f"in test_replacement.py at line {line} of process_primitive: my own\n"
+    assert f"It raised RuntimeError {where}  raise RuntimeError(" in said
     check.interpreter(int)
     check.interpreter(3)
     assert capsys.readouterr().out.count("not yet.") == 2
+
+
+def test_check_interpreter_names_the_learners_line_and_not_minijaxs(capsys):
+    """Of the lines on the stack the last one that is the learner's is shown."""
+
+    class Adds(BatchTrace):
+        def process_primitive(self, primitive, args, params):
+            return self.answer(args)
+
+        def answer(self, args):
+            return args[0] @ "text"  # raises deep in minijax
+
+    check.interpreter(Adds)
+    said = capsys.readouterr().out
+    line = Adds.answer.__code__.co_firstlineno + 1
+    assert f"TypeError in test_replacement.py at line {line} of answer: " in said
+    assert 'return args[0] @ "text"' in said and said.count(".py") == 1
+
+    class Leaks(BatchTrace):
+        def process_primitive(self, primitive, args, params):
+            return object()
+
+    check.interpreter(Leaks)
+    said = capsys.readouterr().out
+    assert "not yet. After 0 programs" in said and "It raised" in said
+    assert ".py" not in said and "line" not in said.partition("It raised")[2]

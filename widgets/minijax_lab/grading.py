@@ -30,6 +30,8 @@ from minijax_lab.answers import same
 SECONDS = 10
 # What waits, for a busy machine or for something else, has so many times as long.
 PATIENCE = 3
+# The name under which programs are compiled that the course generates.
+GENERATED = "<generated>"
 # Where files are that no learner wrote.
 OTHERS = tuple(
     str(folder) + os.sep
@@ -249,21 +251,27 @@ def run(grade: Callable[..., str | None], made: tuple[Any, ...]) -> str | None:
         return raised(error)
 
 
-def raised(error: BaseException) -> str:
-    """Says what was raised, and on which line of the learner's."""
+def raised(error: BaseException, what: str = "It") -> str:
+    """Says what was raised, and on which line of the learner's, which is shown."""
     frames = traceback.extract_tb(error.__traceback__)
     own = [frame for frame in frames if is_own(frame.filename)]
-    where = f" at line {own[-1].lineno} of {own[-1].name}" if own else ""
+    where = shown = ""
+    if own:
+        file = Path(own[-1].filename)
+        where = f" in {file.name}" if file.is_file() else ""
+        where += f" at line {own[-1].lineno} of {own[-1].name}"
+        shown = f"\n  {own[-1].line}" if own[-1].line else ""
     first_line = str(error).strip().partition("\n")[0]
-    return f"It raised {type(error).__name__}{where}: {first_line}"
+    return f"{what} raised {type(error).__name__}{where}: {first_line}{shown}"
 
 
 def is_own(filename: str) -> bool:
     """Whether a line of this file may be the learner's, and not one that it calls.
 
-    The course's graders, `tiny`, minijax, Python and what is installed are not.
+    The course's graders, `tiny`, minijax, Python, what is installed and programs that
+    the course generates are not.
     """
-    if Path(filename).parent.name == "tiny":
+    if Path(filename).parent.name == "tiny" or filename == GENERATED:
         return False
     return not any(filename.startswith(folder) for folder in OTHERS)
 

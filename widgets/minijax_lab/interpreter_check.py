@@ -18,7 +18,7 @@ import minijax
 import minijax.numpy as jnp
 from minijax.core import language
 from minijax.transforms.replacement import INTERFACES, replace
-from minijax_lab.grading import TookTooLong, time_limit
+from minijax_lab.grading import GENERATED, TookTooLong, raised, time_limit
 
 PROGRAMS = 200
 SECONDS = 60
@@ -48,7 +48,7 @@ class Program:
         """The program as a function."""
         matrix = np.arange(9, dtype=np.float32).reshape(3, 3) / 9
         scope: dict[str, Any] = {"jnp": jnp, "M": matrix, **self.names}
-        exec(self.text, scope)
+        exec(compile(self.text, GENERATED, "exec"), scope)
         return scope["f"]
 
 
@@ -142,12 +142,15 @@ def compared(kind: str, made: type, program: Program) -> str | None:
     expected = used(kind, program.function())
     try:
         with replace(**{kind: made}):
-            found = used(kind, program.function())
+            return unlike(used(kind, program.function()), expected)
     except TookTooLong:
         raise
     except Exception as error:
-        first = str(error).strip().partition("\n")[0]
-        return f"It raised {type(error).__name__}: {first}"
+        return raised(error)
+
+
+def unlike(found: Any, expected: Any) -> str | None:
+    """What is different between two trees of results, in words."""
     wanted_leaves = minijax.tree.leaves(expected)
     leaves = minijax.tree.leaves(found)
     if len(leaves) != len(wanted_leaves):

@@ -16,7 +16,7 @@ import minijax
 import minijax.numpy as jnp
 from minijax.core.language import all_primitives
 from minijax_lab.answers import difference
-from minijax_lab.grading import TookTooLong
+from minijax_lab.grading import TookTooLong, raised
 from minijax_lab.interpreter_check import BATCH, X, generated
 
 # The rules of a primitive that is linear in one of its operands, and what asks for
@@ -127,8 +127,7 @@ def complaint(function: Binary, plain: Binary) -> str | None:
         except TookTooLong:
             raise
         except Exception as error:
-            first = str(error).strip().partition("\n")[0]
-            return f"The function{what} raised {type(error).__name__}: {first}"
+            return raised(error, f"The function{what}")
         told = [
             difference(leaf, other, 1e-4, 1e-5)
             for leaf, other in zip(found, minijax.tree.leaves(right(*args)))
@@ -166,7 +165,7 @@ def in_programs(function: Binary, plain: Binary) -> tuple[int, str | None]:
         except TookTooLong:
             raise
         except Exception as error:
-            told = f"It raised {type(error).__name__}: {str(error)[:200]}"
+            told = raised(error)
         else:
             told = difference(found, use(right), 1e-3, 1e-4) or ""
         if told:
@@ -192,8 +191,7 @@ def primitive(function: Binary, plain: Binary) -> None:
     try:
         told = complaint(function, plain)
     except Exception as error:
-        first = str(error).strip().partition("\n")[0]
-        told = f"It raised {type(error).__name__}: {first}"
+        told = raised(error)
     if told is None:
         told = f"six rules; {PROGRAMS} of {PROGRAMS} random programs agree with jnp's."
         print(f"{name}: {told}")
