@@ -1,11 +1,14 @@
 """Questions: an answer is taken however it is written; near ones are not."""
 
+import json
+import re
+
 import numpy as np
 import pytest
 
 from minijax_lab import grading, predict
 from minijax_lab.answers import same
-from tests.notebooks.test_exercises import CHAPTERS
+from tests.notebooks.test_exercises import CHAPTERS, NOTEBOOKS
 
 
 def questions() -> dict:
@@ -53,3 +56,22 @@ def test_a_question_refuses_other_answers(name, capsys):
     for one in missed(name):
         predict(name, one)
         assert f"{name}: you said {one!r}; it is not that." in capsys.readouterr().out
+
+
+def test_a_question_points_to_what_is_there():
+    """To a heading, an exercise, or a name in that chapter; it never points ahead."""
+    for name, question in questions().items():
+        if not question.shown:
+            continue
+        (chapter,) = re.findall(r"chapter (\d\d)", question.shown)
+        assert chapter < name[:2]
+        (path,) = NOTEBOOKS.glob(f"{chapter}_*.ipynb")
+        cells = json.loads(path.read_text())["cells"]
+        text = "\n".join("".join(cell["source"]) for cell in cells)
+        headings = re.findall(r"^#+ (.*)$", text, re.MULTILINE)
+        for heading in re.findall(r'"(.*?)"', question.shown):
+            assert any(heading in one for one in headings), (name, heading, headings)
+        for word in re.findall(r"`(.*?)`", question.shown):
+            assert word in text, (name, word)
+        for exercise in re.findall(r"exercise ([\d.]+\d)", question.shown):
+            assert f"**{exercise} " in text, (name, exercise)

@@ -15,7 +15,7 @@ PREDICTIONS = {
     "09.r1": Prediction(
         5,
         "One pass for each entry of the argument: a column each.",
-        '"What it costs" in chapter 06',
+        '"One direction at a time" in chapter 06',
         because={1000: "That is what reverse mode takes: a pass for each result."},
     ),
     "09.r2": Prediction(

@@ -58,7 +58,7 @@ PREDICTIONS = {
     ),
     "13.p4": Prediction(
         "no",
-        "A sine is some twenty operations: it waits for arithmetic, not for bytes.",
+        "A sine is many operations: it waits for arithmetic, not for bytes.",
         because={"yes": "That holds where memory is what one waits for."},
     ),
 }

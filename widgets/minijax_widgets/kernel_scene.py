@@ -580,9 +580,10 @@ def draw_pipeline(
     if not slots or not slots[-1].copy_out[1]:
         return y
     machine = record.machine
+    dtypes = (f" in {d}" for d in ("bfloat16", "float32") if d in machine.source)
     told = (
         f"on {machine.name}: {machine.bandwidth / 1e9:,.0f} GB/s and "
-        f"{machine.operations / 1e12:,.1f} Tflop/s, no latencies"
+        f"{machine.operations / 1e12:,.1f} Tflop/s{next(dtypes, '')}, no latencies"
     )
     scene.text(6, y + 13, "pipeline, modelled: two buffers for each block", weight=600)
     scene.note(6, y + 30, told)
