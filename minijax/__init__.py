@@ -13,6 +13,8 @@ The names are JAX's. The reading order of the core stands at the top of
 # ruff: noqa: E402
 # fmt: off
 import gc as _gc
+import importlib as _importlib
+from typing import Any as _Any
 
 # Importing makes much and no garbage: the collector waits until all is there.
 _collects = _gc.isenabled()
@@ -27,13 +29,12 @@ try:
         numpy_rank_promotion, threefry_partitionable,
     )
     from minijax import assembly as _assembly
-    from minijax import (
-        ad, ad_checkpoint, api_util, core, custom_batching, custom_derivatives, debug,
-        distributed, dtypes, errors, experimental, export, ffi, flatten_util, lax,
-        memory, monitoring, nn, numpy, ops, random, ref, sharding, stages, tree,
-        tree_util, typing, util,
-    )
+    from minijax import core, numpy
 finally:
+    if _collects and not _gc.get_freeze_count():
+        # All of it stays: to the oldest generation, without a search for garbage.
+        _gc.freeze()
+        _gc.unfreeze()
     if _collects:
         _gc.enable()
 from minijax.programs.sharding.reshard import reshard
@@ -91,10 +92,19 @@ from minijax.jax_names.aliases import as_jax
 Device = _xc.Device
 
 
-def __getattr__(name: str) -> object:
-    """Load `minijax.profiler` when it is first asked for."""
-    if name == "profiler":
-        from importlib import import_module
+# Loaded on first use: few programs need all of them.
+_LAZY = (
+    "ad ad_checkpoint api_util custom_batching custom_derivatives debug distributed"
+    " dtypes errors experimental export ffi flatten_util lax memory monitoring nn ops"
+    " profiler random ref scipy sharding stages tree tree_util typing util"
+).split()
 
-        return import_module("minijax.profiler")
+
+def __getattr__(name: str) -> _Any:
+    if name in _LAZY:
+        return _importlib.import_module(f"{__name__}.{name}")
     raise AttributeError(f"module 'minijax' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *_LAZY})

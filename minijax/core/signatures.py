@@ -147,15 +147,19 @@ class CallSignature:
     def __init__(self, fun: Callable, options: JitOptions = JitOptions()):
         self.fun = fun
         self.name = fun_name(fun)
-        self.parameters: list[inspect.Parameter] | None = None
-        with contextlib.suppress(ValueError, TypeError):  # built-ins may have none
-            self.parameters = list(inspect.signature(fun).parameters.values())
         self.static_nums, self.static_names = self._both(
             options.static_argnums, options.static_argnames, "static"
         )
         self.donate_nums, self.donate_names = self._both(
             options.donate_argnums, options.donate_argnames, "donate"
         )
+
+    @functools.cached_property
+    def parameters(self) -> list[inspect.Parameter] | None:
+        """Those of the function, read when first asked for; built-ins may have none."""
+        with contextlib.suppress(ValueError, TypeError):
+            return list(inspect.signature(self.fun).parameters.values())
+        return None
 
     def _names_of(self, *kinds: Any) -> list[str]:
         return [p.name for p in self.parameters or () if p.kind in kinds]
@@ -164,7 +168,7 @@ class CallSignature:
         self, nums: tuple[int, ...], names: tuple[str, ...], what: str
     ) -> tuple[tuple[int, ...], tuple[str, ...]]:
         """Positions with the names they have, and names with their positions."""
-        if self.parameters is None or not (nums or names):
+        if not (nums or names) or self.parameters is None:
             return nums, names
         positional = self._names_of(_POSITIONAL_ONLY, _POSITIONAL_OR_KEYWORD)
         count = len(positional)
@@ -278,11 +282,8 @@ class CallSignature:
             by_place[position] if position in by_place else next(remaining)
             for position in range(bound.num_args)
         ]
-        kwargs = dict(kwargs)
-        kwargs.update(
-            (name, value) for name, value in by_place.items() if isinstance(name, str)
-        )
-        return args, kwargs
+        named = {name: v for name, v in by_place.items() if isinstance(name, str)}
+        return args, {**kwargs, **named}
 
     def argument_name(self, place: int | str) -> str:
         """The name of an argument; `args[2]` beyond the named positions."""
