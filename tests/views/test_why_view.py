@@ -8,7 +8,8 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 import minijax_widgets as see
-from minijax import grad, jit, make_jaxpr, vmap
+from minijax import grad, jit, lax, make_jaxpr, vmap
+from minijax.core import source_info
 from minijax_lab.explain import causes
 from minijax_lab.explain.recording import Recording, span_text
 
@@ -165,7 +166,10 @@ def test_a_view_records_causes_by_itself():
     names = [equation.primitive for equation in view.recording.equations]
     told = view.why(names.index("cos") + 1).recording
     assert told.headline.endswith("written by the jvp of sin")
-    assert [moment.label for moment in told.moments] == ["line", "rule"]
+    labels = ["line", "order", "rule", "result"]
+    assert [moment.label for moment in told.moments] == labels
+    assert told.moments[1].text.startswith("jvp, which is also grad's way forward")
+    assert "sin_p.def_jvp(" in span_text(told.sources, told.moments[2].span)
     assert "written by the jvp of sin" in view.frame().steps[names.index("cos")].detail
     again = see.jaxpr(grad(loss), np.ones(3, np.float32)).recording
     assert [e.story for e in again.equations] == [
@@ -197,10 +201,107 @@ def test_the_function_that_keeps_a_tracer_may_be_another():
         assert said[0].startswith("KEPT.append(")
 
 
-def test_not_recorded():
-    closed = make_jaxpr(loss)(np.ones(3, np.float32))
-    text = see.why(closed.eqns[0]).text()
-    assert "its cause was not recorded" in text and "jnp.sin(x)" in text
+def test_the_traceback_tells_what_was_not_recorded():
+    """Rules on the way forward are those that recording finds, without it."""
+    x = np.ones((2, 3), np.float32)
+
+    def traced():
+        # A new function each time: one that was traced before is not traced again.
+        inner = grad(lambda x: jnp.sum(jnp.tanh(x) * jnp.exp(x)))
+        return make_jaxpr(lambda x: vmap(inner)(x))(x).eqns
+
+    causes.forget()
+    plain = traced()
+    assert all(causes.cause_of(eqn) is None for eqn in plain)
+    with causes.recording():
+        recorded = traced()
+    compared = 0
+    for one, other in zip(plain, recorded, strict=True):
+        text = see.why(one).text()
+        back = "transpose(" in str(one.source_info.name_stack)
+        assert ("transposed from" in text) == back
+        assert ("on the way back: jvp first, then transpose" in text) == back
+        if not back:
+            mine, known = causes.cause_of_traceback(one), causes.cause_of(other)
+            if known is None:
+                continue  # several had this place
+            places = [(rule.kind, rule.file, rule.line) for rule in mine.rules]
+            assert places == [(rule.kind, rule.file, rule.line) for rule in known.rules]
+            compared += bool(places)
+    assert compared >= 3
+    causes.forget()
+    nothing = make_jaxpr(loss)(x).eqns[0]
+    assert "written by the operation itself" in see.why(nothing).text()
+    bare = nothing.replace(source_info=source_info.SourceInfo(None, ""))
+    assert "its cause was not recorded" in see.why(bare).text()
+
+
+@pytest.mark.parametrize(
+    "stack, told",
+    [
+        ("", ""),
+        ("jit(f)", ""),
+        ("vmap()", "vmap"),
+        ("vmap(vmap())", "vmap of vmap: vmap first, then vmap"),
+        ("transpose(jvp(f))", "grad, on the way back: jvp first, then transpose"),
+        (
+            "vmap(transpose(vmap(jvp())))",
+            "vmap of grad, on the way back: jvp first, then transpose, then vmap",
+        ),
+        (
+            "jvp(vmap())",
+            "jvp of vmap, which is also grad's way forward: vmap first, then jvp",
+        ),
+    ],
+)
+def test_the_order_of_transformations(stack, told):
+    assert causes.order_in_words(stack) == told
+
+
+def step(c, x):
+    if x is None:
+        return c
+    return c.astype(jnp.int32), x
+
+
+def narrow(c):
+    return (c > 1.0).astype(jnp.float32).astype(jnp.int32)
+
+
+def wide(c):
+    def inner(d):
+        return d + 1
+
+    return inner(c) * 2.0
+
+
+FAULTS = [
+    (lambda: lax.scan(step, 1.0, jnp.ones(3)), ["c.astype(jnp.int32), x"]),
+    (lambda: lax.scan(init=1.0, f=step, xs=jnp.ones(3)), ["c.astype(jnp.int32), x"]),
+    (
+        lambda: lax.while_loop(lambda c: c < 3, narrow, 1.0),
+        ["(c > 1.0).astype(jnp.float32).astype(jnp.int32)"],
+    ),
+    (
+        lambda: jit(lambda x: lax.cond(x > 0, narrow, wide, x))(1.0),
+        ["(c > 1.0).astype(jnp.float32).astype(jnp.int32)", "inner(c) * 2.0"],
+    ),
+    (lambda: grad(wide)(jnp.ones(3)), ["inner(c) * 2.0"]),
+]
+
+
+@pytest.mark.parametrize("function, returned", FAULTS)
+def test_the_line_at_fault_is_marked(function, returned):
+    """Not the one that calls the loop, but what its step returns."""
+    view = see.why(caught(function))
+    record = view.recording
+    gives = [m for m in record.moments if m.label == "gives"]
+    assert [span_text(record.sources, m.span) for m in gives] == returned
+    assert record.moments[record.telling] is gives[-1]
+    assert record.headline.endswith(f"line {gives[-1].span.line}")
+    frame = view.frame()
+    pane, row, start, end = frame.steps[record.telling].marks[0]
+    assert frame.panes[pane].rows[row].cells[1][start:end] == returned[-1]
 
 
 def test_the_picture(show):

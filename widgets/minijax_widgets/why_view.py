@@ -48,7 +48,8 @@ class WhyView(View):
                 if eqn.parent is None
             ]
         said = first_paragraph(record.message)
-        if said and not record.rule.startswith(said[:40]):
+        failed = record.headline.startswith("why: ")
+        if failed and said and not record.rule.startswith(said[:40]):
             rows += wrapped("says: ", said)
         rows += [
             f"{'shapes: ' if not n else '        '}{t}"
@@ -67,12 +68,17 @@ class WhyView(View):
         if moment.span is not None:
             text = span_text(self.recording.sources, moment.span)
             where = f"{moment.span.line}: {text}"
+        if moment.label in ("order", "result"):
+            return f"{moment.label:6} {moment.text}"
+        if moment.label == "rule" and moment.span is not None:
+            return f"{moment.label:6} {moment.text}: {text}"
         return f"{moment.label:6} {where:40} {moment.text}".rstrip()
 
     def frame(self) -> Frame:
         """Returns the picture: the source with its marks, the program, the advice."""
         record = self.recording
-        sources = code_panes(record.sources)
+        spans = [moment.span for moment in record.moments if moment.span is not None]
+        sources = code_panes(record.sources, spans or None)
         panes = list(sources.panes)
         if record.program is not None:
             view = JaxprView(record.program)
@@ -106,12 +112,14 @@ class WhyView(View):
         steps = []
         span = None
         for number, moment in enumerate(record.moments):
-            telling = number == record.telling
-            detail = first_paragraph(record.message) if telling else details[number]
+            failed = number == record.telling and record.headline.startswith("why: ")
+            detail = first_paragraph(record.message) if failed else details[number]
             # A moment without a place belongs to the place of the one before.
             span = moment.span or span
             marks = mark_of(sources, span, first_pane=0)
-            look = "error" if telling and record.headline.startswith("why: ") else ""
+            if not record.headline.startswith("why: ") and span != spans[0]:
+                marks += mark_of(sources, spans[0], first_pane=0)  # the user's line
+            look = "error" if failed else ""
             on = [f"m{number}"]
             steps.append(FrameStep(moment.label, detail, on, marks, look=look))
         if not steps:

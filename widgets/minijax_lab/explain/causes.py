@@ -11,6 +11,9 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import itertools
+import linecache
+import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -19,11 +22,16 @@ from pathlib import Path
 from types import CodeType, FrameType
 from typing import Any
 
+import minijax
 from minijax.core import autodiff, batching, source_info
 from minijax.support import event_watching
 from minijax_lab.explain.recording import PARTS
 from minijax_lab.explain.source import short_path
 
+# Of a rule that is longer, so many lines are shown.
+MOST_LINES = 12
+# The folder in which minijax's package lies: files of rules count from there.
+ROOT = Path(minijax.__file__).parents[1]
 # A function that calls a rule: the kind of rule, and the transformation it serves.
 CALLERS: dict[CodeType, tuple[str, str]] = {
     autodiff.apply_jvp.__code__: ("jvp", "jvp"),
@@ -190,6 +198,60 @@ def cause_now(frame: FrameType | None) -> Cause:
     return from_rules(rules)
 
 
+def cause_of_traceback(eqn: Any) -> Cause | None:
+    """The cause of an equation as its traceback tells it, which is always kept.
+
+    Frames have no variables there, so primitives are those that the rules' own source
+    names. An equation of a backward pass has the traceback of the one that it was
+    transposed from.
+    """
+    traceback = getattr(eqn.source_info, "traceback", None)
+    if traceback is None:
+        return None
+    rules: Rules = []
+    inner: _Kind | None = None
+    for code, _ in zip(*traceback.raw_frames()):
+        kind = _kinds.get(id(code)) or kind_of(code)
+        if kind.serves is not None and inner is not None and inner.rule:
+            what, transformation = kind.serves
+            line = inner.code.co_firstlineno
+            said = Rule(what, primitive_at(inner.file, line), inner.file, line)
+            rules.append((said, transformation))
+        if not kind.part:
+            inner = kind
+    return from_rules(rules)
+
+
+PRIMITIVE = re.compile(r"(?:^|\()(\w+)_p\b")
+
+
+def block_of(file: str, line: int) -> tuple[list[str], int]:
+    """The statement or function of minijax's own source around a line, and its first
+    line: of a long one what is near."""
+    lines = linecache.getlines(str(ROOT / file))
+    if not 0 < line <= len(lines):
+        return [], 0
+    first = line
+    while first > 1 and not (
+        lines[first - 1].strip() and lines[first - 1][0] not in " )"
+    ):
+        first -= 1
+    block = inspect.getblock(lines[first - 1 :])
+    if len(block) <= line - first:  # a statement that is no function
+        block = list(itertools.takewhile(str.strip, lines[first - 1 :]))
+    if len(block) > MOST_LINES:
+        first = max(first, line - 2)
+        block = lines[first - 1 : first - 1 + MOST_LINES]
+    return block, first
+
+
+def primitive_at(file: str, line: int) -> str:
+    """The primitive whose block of rules a line is in, "" in a family's own code."""
+    block, _ = block_of(file, line)
+    found = PRIMITIVE.search(block[0]) if block else None
+    return found[1] if found else ""
+
+
 def rule_that_runs(
     serves: tuple[str, str], caller: FrameType, called: _Kind
 ) -> tuple[Rule, str]:
@@ -215,7 +277,8 @@ def moments_of(cause: Cause | None) -> list[str]:
     """The rules that a cause names, the outermost first."""
     rules = cause.rules if cause is not None else []
     return [
-        f"{rule.kind} rule of {rule.primitive}, {rule.file}:{rule.line}"
+        f"{rule.kind} rule{rule.primitive and f' of {rule.primitive}'}, "
+        f"{rule.file}:{rule.line}"
         for rule in reversed(rules)
     ]
 
@@ -227,7 +290,35 @@ def in_words(cause: Cause | None) -> str:
     if not cause.rules:
         return "written by the operation itself"
     said = [
-        f"the {rule.kind} of {rule.primitive} ({rule.file}:{rule.line})"
+        f"the {rule.kind} {rule.primitive and 'of '}{rule.primitive or 'rule'} "
+        f"({rule.file}:{rule.line})"
         for rule in cause.rules
     ]
     return "written by " + ", for ".join(said)
+
+
+TRANSFORMATIONS = ("vmap", "jvp", "transpose")
+
+
+def order_in_words(stack: str) -> str:
+    """The order of transformations that a name stack tells; "" without any.
+
+    `vmap(transpose(jvp()))` is "vmap of grad, on the way back: jvp first, then
+    transpose, then vmap".
+    """
+    around = [name for name in re.findall(r"(\w+)\(", stack) if name in TRANSFORMATIONS]
+    # What was made linear within vmap and then transposed names the same vmap again.
+    said = re.sub(r"(vmap.* transpose) (vmap )+jvp", r"\1 jvp", " ".join(around))
+    names = said.split()
+    if not names:
+        return ""
+    whole = said.replace("transpose jvp", "grad").split()
+    told = " of ".join(whole)
+    way = ""
+    if "grad" in whole:
+        way = ", on the way back"
+    elif "jvp" in whole:
+        way = ", which is also grad's way forward"
+    first, *later = names[::-1]
+    steps = ", then ".join([f"{first} first", *later]) if later else ""
+    return f"{told}{way}" + (f": {steps}" if steps else "")

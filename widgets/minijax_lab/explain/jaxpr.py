@@ -88,6 +88,7 @@ class Equation:
     # What wrote it, in words, and the rules in between; "" where it was not recorded.
     story: str = ""
     rules: list[str] = field(default_factory=list)
+    order: str = ""  # in which transformations came
     part: str = ""
     # The results with None for those that nothing reads, as the program's outputs go.
     places: list[int | None] = field(default_factory=list)
@@ -274,6 +275,7 @@ class Recorder:
             programs=len(programs),
             story=causes.in_words(cause) if cause is not None else "",
             rules=causes.moments_of(cause),
+            order=causes.order_in_words(str(eqn.source_info.name_stack)),
         )
         self.equations.append(equation)
         if cause is not None and any(rule.kind in BACKWARD for rule in cause.rules):

@@ -9,14 +9,14 @@ import re
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any
 
 from minijax.core import source_info
 from minijax.core.language import JaxprEqn, Literal, Tracer, Var
 from minijax.core.partial_eval import DynamicJaxprTrace, DynamicJaxprTracer
 from minijax.support import special_errors
-from minijax_lab.explain import causes, leaks
+from minijax_lab.explain import causes, culprits, leaks
 from minijax_lab.explain.jaxpr import (
     JaxprRecording,
     leave_open,
@@ -25,7 +25,6 @@ from minijax_lab.explain.jaxpr import (
 )
 from minijax_lab.explain.recording import (
     Recording,
-    Source,
     Sources,
     Span,
     file_label,
@@ -54,7 +53,7 @@ ABSOLUTE_PATH = re.compile(r"(?:[A-Za-z]:)?[/\\][\w./\\ -]*\.py")
 class Moment:
     """A place in the story: where a tracer was born, where it was used."""
 
-    label: str  # "born", "made", "used", "raised"
+    label: str  # "born", "kept", "gives", "used"; of equations "line", "rule", ...
     span: Span | None
     text: str
 
@@ -119,18 +118,27 @@ def why_exception(error: BaseException) -> WhyRecording:
     kept = keeping_line(tracer, sources)
     if kept is not None:
         moments.append(kept)
+    # The moment at fault: what kept a tracer, what a loop's step returns, else the use.
+    telling = max(0, len(moments) - (kept is not None))
     if frames:
-        code, instruction, function = frames[-1]
+        frame, instruction = frames[-1]
+        code = frame.f_code
         span = sources.span(code, instruction)
-        place = f"in {function}"
-        moments.append(Moment("used", span, place))
+        broken = str(facts.get("rule", ""))
+        for name, place in culprits.returning_lines(broken, frame, span, sources):
+            moments.append(Moment("gives", place, f"what {name} returns"))
+            telling = len(moments) - 1
+        moments.append(Moment("used", span, f"in {code.co_name}"))
     name = type(error).__name__
     message = scrubbed(str(error).strip(), frames)
     where = ""
     if frames:
-        code, _, function = frames[-1]
-        line = moments[-1].span.line if moments[-1].span else code.co_firstlineno
-        where = f" in {function}, line {line}"
+        fault = moments[telling].span
+        at = fault.line if fault else code.co_firstlineno
+        function = code.co_name
+        if fault is not None and telling < len(moments) - 1:
+            function = sources.found[fault.source].name
+        where = f" in {function}, line {at}"
     rule = str(facts.get("rule", "")) or first_paragraph(message)
     instead = scrubbed(str(facts.get("instead", "")), frames) or advice_in(message)
     shapes, repair = clash(message)
@@ -141,7 +149,7 @@ def why_exception(error: BaseException) -> WhyRecording:
     return WhyRecording(
         call=name,
         headline=f"why: {name}{where}",
-        telling=max(0, len(moments) - 1),
+        telling=telling,
         sources=sources.found,
         moments=moments,
         message=message,
@@ -223,14 +231,14 @@ def drawn_shapes(
     return [above, below.rstrip()]
 
 
-def user_frames_of(error: BaseException) -> list[tuple[Any, int, str]]:
-    """The frames of the user's code, outermost first: (code, instruction, name)."""
+def user_frames_of(error: BaseException) -> list[tuple[FrameType, int]]:
+    """The frames of the user's code with their instructions, outermost first."""
     found = []
     traceback = error.__traceback__
     while traceback is not None:
-        code = traceback.tb_frame.f_code
-        if source_info.is_user_filename(code.co_filename):
-            found.append((code, traceback.tb_lasti, code.co_name))
+        frame = traceback.tb_frame
+        if source_info.is_user_filename(frame.f_code.co_filename):
+            found.append((frame, traceback.tb_lasti))
         traceback = traceback.tb_next
     return found
 
@@ -345,10 +353,11 @@ def added(code: CodeType, sources: Sources) -> int | None:
     return sources.add_code(code)
 
 
-def scrubbed(text: str, frames: list[tuple[Any, int, str]]) -> str:
+def scrubbed(text: str, frames: list[tuple[FrameType, int]]) -> str:
     """A message without the machine's paths."""
-    for code, _, _ in frames:
-        text = text.replace(code.co_filename, file_label(code.co_filename))
+    for frame, _ in frames:
+        file = frame.f_code.co_filename
+        text = text.replace(file, file_label(file))
     # The place where a leaked tracer was born is in no frame of the traceback.
     return ABSOLUTE_PATH.sub(lambda found: file_label(found[0]), text)
 
@@ -375,14 +384,17 @@ def why_equation(eqn: JaxprEqn) -> WhyRecording:
     sources = Sources()
     span = sources.of_operation(eqn.source_info)
     cause = causes.cause_of(eqn)
-    name = eqn.primitive.name
     stack = str(eqn.source_info.name_stack)
-    scopes = f"; name stack {stack}" if stack else ""
-    what = meaning(name, eqn.params)
-    message = f"{name}: {what}{scopes}" if what else f"{name}{scopes}"
-    story = causes.in_words(cause) if cause is not None else ""
-    rules = causes.moments_of(cause)
-    return story_of(name, sources.found, span, message, story, rules, TRACE_AGAIN)
+    told = cause or causes.cause_of_traceback(eqn)
+    story = causes.in_words(told) if told is not None else ""
+    if cause is None and story and "transpose(" in stack:
+        story = story.replace("written by", "transposed from what is written by")
+        if eqn.primitive.name == "add_any":
+            story = f"a sum of cotangents, {story}"
+    name, what = eqn.primitive.name, meaning(eqn.primitive.name, eqn.params)
+    rules = causes.moments_of(told)
+    order = causes.order_in_words(stack)
+    return story_of(name, sources, span, what, story, rules, order, TRACE_AGAIN)
 
 
 def why_recorded(program: JaxprRecording, number: int) -> WhyRecording:
@@ -392,43 +404,74 @@ def why_recorded(program: JaxprRecording, number: int) -> WhyRecording:
             f"equation {number + 1} of {len(program.equations)}: there is no such one."
         )
     eqn = program.equations[number]
-    name = eqn.primitive
-    message = f"{name}: {eqn.meaning}" if eqn.meaning else name
+    sources = Sources()
+    sources.found = list(program.sources)
     return story_of(
-        name,
-        program.sources,
+        eqn.primitive,
+        sources,
         eqn.span,
-        message,
+        eqn.meaning,
         eqn.story,
         eqn.rules,
+        eqn.order,
         "the function itself, `see.jaxpr(f, x)`, whose inner functions nothing has "
         "traced before: causes are those of what this view traced.",
     )
 
 
+PLACE = re.compile(r"(minijax/[\w/]+\.py):(\d+)$")
+PLACES = re.compile(r" \(minijax/[\w/]+\.py:\d+\)")
+
+
 def story_of(
     name: str,
-    sources: list[Source],
+    sources: Sources,
     span: Span | None,
-    message: str,
+    what: str,
     story: str,
     rules: list[str],
+    order: str,
     instead: str,
 ) -> WhyRecording:
-    """The story of an equation; without one, what to write instead."""
+    """The story of an equation; without one, what to write instead.
+
+    It goes from the user's line over the transformations, in the order in which they
+    came, and the rules, with their source, to the operation.
+    """
     moments = [Moment("line", span, "the operation that you wrote")]
-    moments += [Moment("rule", None, rule) for rule in rules]
+    if order:
+        moments.append(Moment("order", None, order))
+    for rule in rules:
+        moments.append(Moment("rule", rule_span(rule, sources), rule))
+    result = f"{name}: {what}" if what else name
+    moments.append(Moment("result", None, result))
     line = f" from line {span.line}" if span is not None else ""
     told = story or causes.in_words(None)
     return WhyRecording(
         call=name,
-        headline=f"why {name}{line}: {told.partition(' (')[0]}",
-        telling=len(moments) - 1,
-        sources=sources,
+        headline=f"why {name}{line}: {PLACES.sub('', told)}",
+        telling=max(0, len(moments) - 2),
+        sources=sources.found,
         moments=moments,
-        message=message,
+        message=result,
         rule=told,
         instead="" if story else instead,
         program=None,
         hidden=0,
     )
+
+
+def rule_span(rule: str, sources: Sources) -> Span | None:
+    """The line at which a rule begins, in minijax's own source."""
+    place = PLACE.search(rule)
+    if place is None:
+        return None
+    line = int(place[2])
+    block, first = causes.block_of(place[1], line)
+    if not block:
+        return None
+    number = sources.covering(place[1], first, first + len(block) - 1)
+    if number is None:
+        number = sources.add_lines("module", place[1], first, block)
+    text = block[line - first].rstrip()
+    return Span(number, line, len(text) - len(text.lstrip()), line, len(text))
