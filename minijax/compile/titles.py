@@ -48,7 +48,7 @@ def title_of(function: Callable[..., Any]) -> str:
 
 
 def options_of(function: Any) -> list[str]:
-    """What a transformation was asked for beside its function, as it was written."""
+    """The options of a transformation besides its function, as the user wrote them."""
     cells = zip(function.__code__.co_freevars, function.__closure__ or ())
     held = {name: cell.cell_contents for name, cell in cells}
     if "numbers" in held and "single" in held:  # as `value_and_grad` keeps them

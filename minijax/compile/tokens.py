@@ -120,7 +120,7 @@ def region(
 
 
 def last(module_context: Any) -> list[Any]:
-    """What a block returns first: the last token of each effect of the region."""
+    """The first results of a block: the last token of each effect of the region."""
     return list(module_context.tokens.values())
 
 

@@ -1,9 +1,8 @@
 """The core of minijax: this folder alone runs `jit(vmap(grad(f)))` on XLA.
 
-It imports jaxlib, NumPy and ml_dtypes, and nothing else of minijax: copy the folder
-elsewhere, and it runs there. Everything else in minijax attaches to it from outside, on
-one page, `minijax/assembly.py`. Read it in this order; the first ten files are the
-weekend's reading.
+It imports jaxlib, NumPy and ml_dtypes, and no other part of minijax, so a copy of the
+folder runs anywhere. One page, `minijax/assembly.py`, attaches the rest of minijax to
+it. Read the files in this order; the first ten are the weekend's reading.
 
  1. `avals`: the types of values.
  2. `language`: programs (variables, equations), primitives, traces and tracers.
@@ -21,7 +20,7 @@ Then, as they are needed:
 - more primitives: `shaping`, `sums`, `dot`, `operators` (Python's `x * y`);
 - what users call: `api` (`grad`, `vmap`, `jvp`), `signatures` (arguments and messages);
 - around programs: `pretty` (JAX's text), `check`, `array`;
-- the ground: `state` (what holds in this thread), `events` (what the core tells others,
+- foundations: `state` (the settings of each thread), `events` (what the core reports,
   and its hooks), `effects`, `errors`, `source_info` (the user's lines), `dtypes`,
   `trees`;
 - jaxlib: `runtime` (devices and versions), `hlo` (StableHLO), `compiler` (XLA).

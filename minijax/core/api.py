@@ -1,10 +1,9 @@
 """The transformations as users call them: on pytrees, and with clear error messages.
 
 Each flattens the arguments, calls one interpreter, and puts the results back into
-trees. `grad` is `vjp` with the cotangent 1, and `make_jaxpr` is what `jit` does before
-compiling. What few need (sums over a batch, cotangents that add up in refs) is in
-`differentiation.py`, `vectorization.py` and `pullbacks.py`, which call the functions of
-this file.
+trees. `grad` is `vjp` with the cotangent 1. Rarely used features (cotangents that add
+up in refs, shardings of a batch) are in `differentiation.py`, `vectorization.py` and
+`pullbacks.py`, which call the functions of this file.
 
 In JAX: `jax/_src/api.py`.
 """
@@ -46,7 +45,7 @@ from .trees import (
 
 
 class FlatFunction:
-    """A function of trees as a function of flat lists.
+    """Wraps a function of trees as a function of flat lists of leaves.
 
     After a call, `out_tree` is the tree of the result. With `has_aux` the function
     returns a pair, and `aux` has the leaves of its second part.
@@ -75,7 +74,7 @@ class FlatFunction:
         return outputs
 
     def result(self, outputs: Sequence[Any], derivative: Any) -> tuple:
-        """(value, derivative), and the aux if there is one."""
+        """(value, derivative), and the auxiliary value if there is one."""
         value = tree_unflatten(self.out_tree, outputs)
         if self.has_aux:
             return value, derivative, tree_unflatten(self.aux_tree, self.aux)
@@ -91,8 +90,8 @@ def jvp(
 ) -> tuple:
     """Value of `fun` at `primals`, and its derivative there in direction `tangents`.
 
-    Both are tuples of the arguments' trees. Returns (value, tangent of the value), and
-    the aux if `has_aux`.
+    `primals` and `tangents` are tuples with one tree for each argument. Returns (value,
+    tangent of the value), and the auxiliary value if `has_aux`.
     """
     flat_primals, in_tree = tree_flatten(primals)
     flat = FlatFunction(fun, in_tree, has_aux)
@@ -107,7 +106,7 @@ def jvp(
 class Derivative:
     """The derivative of a function at one point: a linear program, and its trees.
 
-    The residuals are kept apart: they are values, and may be traced themselves.
+    The residuals are not part of it: they are values, which may be tracers.
     """
 
     jaxpr: Jaxpr
@@ -238,8 +237,9 @@ def value_and_grad(
       is `(value, aux)` with `has_aux`, the gradient a tuple if `argnums` is one.
 
     Raises:
-      TypeError: `fun` does not return a real scalar, or an argument is not of floats.
-      NotImplementedError: for `reduce_axes`, which JAX does not take any longer either.
+      TypeError: `fun` does not return a real scalar, or the dtype of a differentiated
+        argument is not a floating-point one.
+      NotImplementedError: `reduce_axes` is not empty; JAX has removed this feature.
     """
     if reduce_axes:
         raise NotImplementedError(
@@ -285,7 +285,7 @@ def grad(
     allow_int: bool = False,
     reduce_axes: Sequence[Any] = (),
 ) -> Callable:
-    """A function that returns the gradient of `fun`, a function to a scalar.
+    """A function that returns the gradient of `fun`, whose result is a scalar.
 
     The arguments are those of `value_and_grad`. The gradient has the tree, shapes and
     dtypes of the differentiated argument; with `has_aux` the result is a pair
@@ -303,7 +303,11 @@ def grad(
 
 
 def positions_of(argnums: tuple[int, ...], args: tuple) -> list[int]:
-    """The arguments to differentiate, counted from the first; ValueError for none."""
+    """The positions of the arguments to differentiate, all counted from the first.
+
+    Raises TypeError or ValueError for a position without an argument, ValueError if
+    there is no position or one occurs twice.
+    """
     needed = max((n + 1 if n >= 0 else -n for n in argnums), default=0)
     if needed > len(args):
         negative = min(argnums) < -len(args)
@@ -325,7 +329,7 @@ def positions_of(argnums: tuple[int, ...], args: tuple) -> list[int]:
 def function_of(
     positions: Sequence[int], fun: Callable, args: tuple, kwargs: dict
 ) -> Callable:
-    """`fun` as a function of the arguments at these positions; the others are given."""
+    """`fun` as a function of the arguments at `positions`; the others are fixed."""
 
     @signatures.wraps(fun)
     def partial_fun(*dynamic: Any) -> Any:
@@ -362,11 +366,11 @@ def _check_scalar_output(outputs: Sequence[Any], out_tree: Any) -> None:
 
 
 def move_output(size: int, output: Any, dim: int | None, target: int | None) -> Any:
-    """An output with its batch axis where `out_axes` asks for it."""
+    """Move the batch axis of an output from `dim` to `target`, its `out_axes` entry."""
     rank = get_aval(output).ndim + (dim is None)
     if target is not None and not -rank <= target < rank:
         raise errors.value_error(
-            f"vmap out_axes asks for axis {target}, but the batched output has only "
+            f"out_axes of vmap names axis {target}, but the batched output has only "
             f"{rank} dimensions"
         )
     return match_axis(size, output, dim, None if target is None else target % rank)
@@ -379,23 +383,23 @@ def vmap(
     axis_name: Any = None,
     axis_size: int | None = None,
 ) -> Callable:
-    """`fun` for one example becomes a function for a batch of them.
+    """A function that applies `fun` to each example of a batch.
 
     Args:
-      fun: the function of one example.
+      fun: a function of one example.
       in_axes: for each positional argument (or for all) the axis over which it is
-        batched, None where it is shared; may be a tree prefix of the argument. Negative
-        axes count from the end.
+        batched, or None if all examples share it; a tree prefix of the argument.
+        Negative axes count from the end.
       out_axes: where the batch axis of the results goes; a tree prefix of the result.
       axis_name: a name for the axis, for collectives.
-      axis_size: the size of the batch, needed when nothing is batched.
+      axis_size: the size of the batch; required if no argument is batched.
 
     Keyword arguments are batched over their first axis.
 
     Raises:
-      ValueError: sizes that disagree (naming the arguments), axes out of range, trees
-        that do not fit.
-      TypeError: an argument or a result that is not an array.
+      ValueError: batched axes differ in size (the message names the arguments), an axis
+        is out of range, or a tree is not a prefix.
+      TypeError: an argument or a result is not an array.
     """
     signatures.check_callable(fun, "vmap")
 
@@ -500,6 +504,7 @@ def _batch_size(
     raise errors.value_error(
         "vmap got inconsistent sizes for array axes to be mapped:\n  * "
         + ";\n  * ".join(lines)
-        + ".\nBatched axes must have one size; share an argument with None in in_axes.",
+        + ".\nBatched axes must have one size. Write None in in_axes for an argument "
+        "that all examples share.",
         rule="batched axes have one size",
     )

@@ -1,12 +1,12 @@
-"""Elementwise primitives: arithmetic, comparison, choice, powers, exponentials, sine.
+"""Elementwise primitives: arithmetic, comparison, selection, powers, exp, sine.
 
 Each block is a primitive with all its rules: what it means (in NumPy), which dtypes it
 accepts, how it becomes StableHLO, its derivative and its transpose. Batching and types
 come from the family (`rules.unary`, `rules.nary`). Below the blocks of a group stand
 the functions of `lax` that bind them.
 
-The sources of the formulas are the usual tables of derivatives; a comment says so where
-one is not obvious. Operations on bits are in `comparing.py`, rounding and remainders in
+The derivatives are those of the usual tables; a comment explains each one that is not
+obvious. Operations on bits are in `comparing.py`, rounding and remainders in
 `rounding.py`, rarer functions in `elementary.py`, `hyperbolic.py` and `special.py`.
 
 In JAX: `lax/lax.py`.
@@ -47,8 +47,8 @@ from .shaping import Shape, broadcast_in_dim, compare, filled_like, reshape
 def one_like(x) -> Any:
     """The number one as a scalar of the dtype of `x`, weakly typed if `x` is.
 
-    `constant_like` differs beside weakly typed arrays: it is weak for scalars only. A
-    rule uses the one that JAX's rule uses, so that results have JAX's weak type.
+    `constant_like` is weakly typed for weakly typed scalars only, not for arrays. A
+    rule uses the function that JAX's rule uses, so that results have JAX's weak type.
     """
     return scalar_like(get_aval(x), 1)
 
@@ -56,8 +56,8 @@ def one_like(x) -> Any:
 def unbroadcast(aval: ShapedArray, ct) -> Any:
     """The cotangent of an operand that was repeated: `ct` summed over the copies.
 
-    Elementwise primitives repeat scalars and dimensions of size 1, and the transpose of
-    repeating is adding.
+    Elementwise primitives repeat scalars and dimensions of size 1. The transpose of
+    repetition is summation.
     """
     shape = get_aval(ct).shape
     if aval.shape == shape:
@@ -71,7 +71,7 @@ def unbroadcast(aval: ShapedArray, ct) -> Any:
 
 
 def broadcast_like(x, shape: Shape) -> Any:
-    """`x` repeated as elementwise primitives do by themselves."""
+    """`x` repeated to `shape`, as elementwise primitives repeat their operands."""
     x_shape = get_aval(x).shape
     if x_shape == shape:
         return x
@@ -83,7 +83,7 @@ def broadcast_like(x, shape: Shape) -> Any:
 
 
 def _without_none(name: str) -> Any:
-    """Print a parameter only when it is set."""
+    """A `pretty` rule that prints the parameter `name` only if it is not None."""
 
     def pretty(params: dict[str, Any]) -> dict[str, Any]:
         return {k: v for k, v in params.items() if k != name or v is not None}
@@ -123,7 +123,7 @@ add_any_p.def_impl(lambda x, y: add_p.bind(x, y))
 
 
 def _add_any_batch(axis_data, args, dims) -> Any:
-    # Unlike `add`, it repeats nothing: both operands need the batch axis, at one place.
+    # Unlike `add`, it repeats no operand: both need a batch axis, at one position.
     dim = dims[0] if dims[1] is rules.not_mapped else dims[1]
     x, y = (rules.match_axis(axis_data.size, arg, d, dim) for arg, d in zip(args, dims))
     return add_any_p.bind(x, y), dim
@@ -205,7 +205,7 @@ def_linear(neg_p, lambda ct, x: [neg(ct)])
 
 
 def add(x, y) -> Any:
-    """Elementwise sum x + y; operands of one dtype, sizes of 1 and scalars repeated."""
+    """Elementwise sum x + y of one dtype; scalars and sizes of 1 are repeated."""
     return add_p.bind(x, y)
 
 
@@ -237,7 +237,7 @@ def neg(x) -> Any:
 def comparison(
     name: str, accepted: set, meaning: Callable, direction: str, float_kind="FLOAT"
 ) -> Primitive:
-    """A primitive that compares; its result is boolean and has no derivative."""
+    """A comparison primitive; its result is boolean and its tangent is zero."""
 
     def lower(ctx, x, y):
         x, y = ctx.broadcast((x, y))
@@ -292,7 +292,7 @@ def lt(x, y) -> Any:
 
 
 # ----------------------------------------------------------------------------------
-# Choice
+# Selection
 # ----------------------------------------------------------------------------------
 
 
@@ -355,7 +355,7 @@ def _select_jvp(primals, tangents) -> Any:
 
 @select_n_p.def_transpose
 def _select_transpose(ct, which, *cases) -> list:
-    """Each case gets the cotangents of the entries where it was chosen."""
+    """Each case gets the cotangents of the entries where it was selected."""
     aval = get_aval(which)
     zeros = filled_like(ct, 0)
 
@@ -375,7 +375,7 @@ def _select_batch(axis_data, args, dims) -> Any:
     first = case_avals[0].shape
     same_case_shapes = all(aval.shape == first for aval in case_avals)
     if all(dim == which_dim for dim in case_dims):
-        if which_aval.shape != first:  # one choice for each example
+        if which_aval.shape != first:  # one scalar `which` for each example
             which = broadcast_in_dim(which, first, (which_dim,))
         return select_n(which, *cases), which_dim
     aligned = len(set(case_dims)) == 1 or same_case_shapes
@@ -401,14 +401,14 @@ def _select_lowering(ctx, which, *cases) -> Any:
     if len(cases) == 1:
         return cases[0]
     shape = physical_aval(out).shape
-    if shape != out.shape:  # typed keys: words behind each entry
+    if shape != out.shape:  # typed keys: the words of an entry are trailing axes
         which = ctx.broadcast_in_dim(which, which_aval, shape, range(which_aval.ndim))
         which_aval = which_aval.update(shape=shape)
     if which_aval.dtype == np.bool_:
         return hlo.stablehlo.select(which, cases[1], cases[0])
 
     def choose(offset: int, some: Sequence[Any]) -> Any:
-        """Halve the cases: a tree of comparisons."""
+        """Select among `some`, whose first number is `offset`, by a binary tree."""
         if len(some) == 1:
             return some[0]
         middle = len(some) // 2
@@ -422,7 +422,7 @@ def _select_lowering(ctx, which, *cases) -> Any:
 
 
 def select_n(which, *cases) -> Any:
-    """For each entry, the value of the case whose number is in `which`.
+    """For each entry, the value of the case whose number `which` holds.
 
     Args:
       which: booleans (two cases: the first where false) or integers from 0 up to the
@@ -431,7 +431,7 @@ def select_n(which, *cases) -> Any:
 
     Raises:
       ValueError: without cases.
-      TypeError: when shapes or dtypes do not fit.
+      TypeError: when shapes or dtypes differ.
     """
     if not cases:
         raise ValueError("select_n() must have at least one case")
@@ -446,7 +446,7 @@ def select(pred, on_true, on_false) -> Any:
       on_true, on_false: arrays of one shape and dtype.
 
     Raises:
-      TypeError: when shapes or dtypes do not fit.
+      TypeError: when shapes or dtypes differ.
     """
     return select_n_p.bind(pred, on_false, on_true)
 
@@ -459,9 +459,9 @@ _pretty_accuracy = _without_none("accuracy")
 
 
 def accurate_lowering(operation: str) -> Callable:
-    """Lowering of functions with an `accuracy`: None, a mode's name, or its `fields`.
+    """The lowering rule of a function with an `accuracy` parameter.
 
-    `accuracy.py` has the classes that users give.
+    `accuracy` is None, the name of a mode, or an object of a class of `accuracy.py`.
     """
 
     def lower(ctx, x, *, accuracy):
@@ -516,7 +516,7 @@ integer_pow_p = unary(
 
 
 def _integer_pow_lowering(ctx, x, y: int) -> Any:
-    """Repeated squaring, written out: y has few bits."""
+    """Repeated squaring, unrolled over the bits of y."""
     (aval,) = ctx.avals_in
     remaining = y if y >= 0 else -y
     result = None

@@ -1,10 +1,10 @@
 """Array: an immutable array on a device.
 
-A thin shell around jaxlib's array: the buffer on the device and its type (`aval`).
-Here are its values, and how one is made from a NumPy array. Further methods are put on
-the class by files above: where the array is (`values/array_places.py`), its text,
-Python's and other libraries' protocols (`values/array_interchange.py`), operators and
-NumPy's methods (`core/operators.py` and `numpy/array_methods.py`).
+An Array is a thin wrapper of jaxlib's array: the buffer on the device and its type
+(`aval`). This file reads the values, and makes an Array from a NumPy array. Files above
+add methods to the class: where the array is (`values/array_places.py`), its text and
+the protocols of Python and of other libraries (`values/array_interchange.py`),
+operators and NumPy's methods (`core/operators.py` and `numpy/array_methods.py`).
 
 In JAX: `jax/_src/array.py`, `ArrayImpl`, and `jax/_src/basearray.py`, `Array`.
 """
@@ -31,7 +31,7 @@ else:
 
 
 class _ArrayMeta(type):
-    """`isinstance(x, Array)` holds for tracers too: they stand for arrays."""
+    """`isinstance(x, Array)` is true for tracers of arrays too."""
 
     def __instancecheck__(cls, instance: Any) -> bool:
         kind = type(instance)
@@ -72,21 +72,21 @@ class Array(Typed, Operators, metaclass=_ArrayMeta):
         # Laid out as NumPy does; `array_interchange.py` lays it out as JAX does.
         return f"Array({np.asarray(self)}, dtype={self.dtype})"
 
-    # `values/array_places.py` replaces these two: it has a better error for an array
-    # that was deleted, and the cause of one that a callback failed to make.
+    # `values/array_places.py` replaces these two methods. Its errors explain that an
+    # array was deleted, or that a callback failed to compute it.
     def block_until_ready(self) -> Array:
         """Wait until the values are there; returns the array itself."""
         self._buffer.block_until_ready()
         return self
 
     def _read(self) -> np.ndarray:
-        # NumPy's own dtypes speak the buffer protocol, and are not copied on a CPU.
+        # On a CPU the buffer protocol reads NumPy's own dtypes without a copy.
         if self.dtype.isbuiltin == 1:
             with contextlib.suppress(BufferError):
                 return np.asarray(memoryview(self._buffer))
         return self._buffer._single_device_array_to_np_array_did_copy()[0]
 
-    # Its values.
+    # Values.
 
     @property
     def _value(self) -> np.ndarray:
@@ -143,10 +143,10 @@ _new = object.__new__
 
 
 def wrap_as(buffer: Any, aval: Any, placed: Any = None) -> Array:
-    """An Array around a jaxlib array. `placed` is None for the usual, uncommitted one.
+    """An Array around a jaxlib array.
 
-    `placed` is the sharding of a committed array, or the device of an uncommitted array
-    that is on another device than the default one.
+    `placed` is the sharding of a committed array. For an uncommitted array it is the
+    device, or None on the first device, where arrays usually are.
     """
     array = _new(Array)
     array.aval = aval
@@ -158,7 +158,7 @@ def wrap_as(buffer: Any, aval: Any, placed: Any = None) -> Array:
 
 @functools.cache
 def first_device() -> Any:
-    """The device on which everything runs unless something else was asked for."""
+    """The device that runs programs by default."""
     return runtime.get_backend().local_devices()[0]
 
 
@@ -173,7 +173,11 @@ def default_device() -> Any:
 
 
 def put(value: np.ndarray, aval: Any, device: Any = None) -> Array:
-    """A NumPy array of an Array's physical type, copied to a device."""
+    """Copy a NumPy array to a device: an Array of type `aval`.
+
+    The shape and dtype of `value` are those of `physical_aval(aval)`. With a `device`
+    the Array is committed to it.
+    """
     physical = physical_aval(aval)
     if device is not None:
         buffer = runtime.put(value, physical, device, True)

@@ -17,8 +17,8 @@ the transposes of what its jvp writes. Take `f(x) = sin(x) * x`:
                { dx. da = mul dx b;  c = mul da x;  d = mul a dx;  dy = add_any c d }
     transpose  { ct. e = mul a ct;  f = mul ct x;  g = mul f b;  out = add_any e g }
 
-A tangent that is zero is a `Zero` and is never computed with; cotangents add up in an
-`Accumulator` for each variable (both in `core/rules.py`).
+A zero tangent is a `Zero`, for which nothing is computed. Cotangents add up in an
+`Accumulator` for each variable (both classes are in `core/rules.py`).
 
 In JAX: `interpreters/ad.py`.
 """
@@ -76,7 +76,7 @@ from .state import state
 # ----------------------------------------------------------------------------------
 
 
-only_zeros = frozenset([Zero]).issuperset  # of types: whether each is `Zero`
+only_zeros = frozenset([Zero]).issuperset  # whether each of some types is `Zero`
 
 
 class JVPTracer(Tracer):
@@ -162,7 +162,7 @@ class JVPTrace(Trace):
         return value, zero_tangent_of(value)
 
     def primal_of(self, value: Any) -> Any:
-        """A value without its tangent. Called for aux values, of any class, too."""
+        """A value without its tangent; auxiliary values may be of any class."""
         own = isinstance(value, self.tracer_class) and _tag(value) is self.tag
         return value.primal if own else value
 
@@ -172,7 +172,7 @@ class JVPTrace(Trace):
         return self.tracer_class(self, primal, tangent)
 
     def linear(self, primal: Any, tangent: Any) -> Any:
-        """The tangent that a rule gave. `LinearizeTrace` checks it."""
+        """The tangent that a rule returned; `LinearizeTrace` checks it here."""
         return tangent
 
     def process_primitive(
@@ -357,8 +357,8 @@ class LinearizeTrace(JVPTrace):
             )
         if type(tangent) is Zero or self.split.is_unknown(tangent):
             return tangent
-        # A tangent that depends on no input tangent, such as zeros that a custom rule
-        # filled in: being linear, it can only be zero.
+        # A tangent that depends on no input tangent, such as an array of zeros from a
+        # custom rule. Tangents are linear in input tangents, so this one is zero.
         return Zero(get_aval(tangent))
 
 
@@ -408,7 +408,7 @@ def linearize(
 
 
 def instantiate_wanted(tangents: Sequence[Any], wanted: Sequence[bool]) -> list[Any]:
-    """The tangents, with zeros made arrays where a flag is set."""
+    """The tangents; where `wanted` is set, `Zero` becomes an array of zeros."""
     flags = wanted or (False,) * len(tangents)
     return [instantiate(t) if flag else t for t, flag in zip(tangents, flags)]
 

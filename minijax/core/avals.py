@@ -1,12 +1,11 @@
-"""Types: what a program knows about a value before it has one.
+"""Types: what a program knows about a value before the value is computed.
 
-`ShapedArray` is the type of arrays. Beside shape and dtype it says whether the dtype is
-weak (the value came from a Python number, so that `x + 1.0` keeps the dtype of `x`),
-and three things that matter only when a program uses several devices or memories: how
-the array is split over a mesh of devices (`cut`), over which axes of that mesh its
-values differ (`vma`, varying mesh axes), and in which memory it is stored
-(`memory_space`). In a program for one device they are None, empty and None, and a first
-reading may skip them.
+`ShapedArray` is the type of arrays. Besides shape and dtype it says whether the dtype
+is weak (the value came from a Python number, so that `x + 1.0` keeps the dtype of `x`),
+and three facts that matter only if a program uses several devices or memories: how the
+array is split over a mesh of devices (`cut`), over which axes of that mesh its values
+differ (`vma`, varying mesh axes), and in which memory it is stored (`memory_space`). In
+a program for one device they are None, empty and None; skip them at a first reading.
 
 Types are interned, so comparing two of them is comparing addresses. `get_aval` returns
 the type of any value that may be an argument of a primitive.
@@ -31,7 +30,7 @@ from .state import state
 
 
 class AbstractValue:
-    """A type: what a tracer knows about the value it stands for.
+    """The type of a value: what a tracer knows about the value it represents.
 
     In JAX: `core.py`, `AbstractValue`.
     """
@@ -39,7 +38,7 @@ class AbstractValue:
     __slots__ = ()
 
     if TYPE_CHECKING:
-        # For type checkers: shape, dtype and the like, which most kinds have.
+        # For type checkers: most types have `shape`, `dtype` and similar attributes.
         def __getattr__(self, name: str) -> Any: ...
 
     def str_short(self, short_dtypes: bool = False) -> str:
@@ -93,8 +92,8 @@ def canonicalize_dim(size: Any) -> int:
 def canonicalize_shape(shape: Any) -> tuple[int, ...]:
     """A shape as a tuple of Python ints.
 
-    Raises TypeError unless `shape` is a sequence of whole numbers. A tracer does not
-    count as a number: shapes must be known while tracing.
+    Raises TypeError unless `shape` is a sequence of whole numbers. A tracer is refused,
+    because shapes must be known while tracing.
     """
     if type(shape) is tuple and all(type(size) is int for size in shape):
         return shape
@@ -110,7 +109,7 @@ def canonicalize_shape(shape: Any) -> tuple[int, ...]:
         raise
 
 
-# The arguments of `ShapedArray`; its slots have the same names, but for `cut`.
+# The arguments of `ShapedArray`, and its slots: the slot of `sharding` is `cut`.
 FIELDS = ("shape", "dtype", "weak_type", "sharding", "vma", "memory_space")
 _SLOTS = (*FIELDS[:3], "cut", *FIELDS[4:])
 _fields_of = operator.attrgetter(*_SLOTS)
@@ -120,10 +119,10 @@ intern_lock = threading.Lock()
 
 
 class ShapedArray(AbstractValue):
-    """The type of an array: shape, dtype, and what else a program must agree on.
+    """The type of an array: its shape, its dtype and four fields that most leave unset.
 
-    Interned: two equal types are one object, so `is` compares them and their hash is
-    their address. `weak_type` marks values that came from Python scalars; when dtypes
+    Equal types are one object (they are interned), so `is` compares them and the hash
+    is the address. `weak_type` marks values that came from Python scalars; when dtypes
     are promoted, they take the dtype of the other operand. `cut`, the argument
     `sharding`, is None unless axes of a mesh cut the array; `vma` is the set of mesh
     axes over which it may vary inside `shard_map`; `memory_space` is None for the
@@ -142,7 +141,7 @@ class ShapedArray(AbstractValue):
     memory_space: Any
     ndim: int
     size: int
-    _tangent: Any  # None: not asked yet; False: the type itself
+    _tangent: Any  # None: not computed yet; False: the type itself
 
     def __new__(
         cls,
@@ -157,7 +156,7 @@ class ShapedArray(AbstractValue):
         try:
             if (known := _interned.get(key)) is not None:
                 return known
-        except TypeError:  # a list as the shape, say
+        except TypeError:  # not hashable, such as a shape that is a list
             pass
         shape = canonicalize_shape(shape)
         if any(type(size) is int and size < 0 for size in shape):
@@ -195,7 +194,7 @@ class ShapedArray(AbstractValue):
     def unmapped(self, size: int, axis: int, along: Any = None) -> ShapedArray:
         """The type of `size` such arrays stacked along a new axis `axis`.
 
-        `along` says how a mesh cuts that axis, if one does.
+        `along` says how a mesh cuts that axis; None if it does not.
         """
         shape = (*self.shape[:axis], size, *self.shape[axis:])
         if along:
@@ -206,7 +205,7 @@ class ShapedArray(AbstractValue):
         return self.update(weak_type=False) if self.weak_type else self
 
     def to_tangent_aval(self) -> ShapedArray:
-        """The type itself; with dtype float0, "no tangent", for integers and bools."""
+        """The type itself; with dtype float0 for integers and booleans."""
         if self._tangent is None:
             if dtypes.is_float0(self.dtype) or not dtypes.has_tangents(self.dtype):
                 tangent = self.update(dtype=dtypes.float0, weak_type=False)
@@ -217,7 +216,7 @@ class ShapedArray(AbstractValue):
         return self._tangent or self
 
     def to_ct_aval(self) -> ShapedArray:
-        """The type of tangents, for `cut` that of cotangents."""
+        """The type of tangents; in `cut`, reduced and unreduced axes are swapped."""
         kind = self.to_tangent_aval()
         return kind if kind.cut is None else kind.update(sharding=kind.cut.dual())
 
@@ -244,8 +243,8 @@ class ShapedArray(AbstractValue):
         return ("~" if self.weak_type else "") + self.str_short()
 
 
-# How a value gets its type: one entry for each class of values that may be arguments of
-# primitives. `core.py` adds tracers, `array.py` adds Array.
+# How to find the type of a value, for each class whose values primitives take.
+# `language.py` adds tracers, `array.py` adds Array.
 aval_of_class: dict[type, Callable[[Any], AbstractValue]] = {}
 
 _scalar_avals: dict[tuple[type, bool], ShapedArray] = {}
@@ -287,9 +286,16 @@ def _numpy_aval(value: np.ndarray | np.generic) -> ShapedArray:
 for _kind in (bool, int, float, complex):
     aval_of_class[_kind] = _python_scalar_aval
 aval_of_class[np.ndarray] = _numpy_aval
-# NumPy's scalars of at most 32 bits have one type, whatever the flags say.
+
+
+def _always(aval: ShapedArray) -> Callable[[Any], ShapedArray]:
+    """The rule of a class whose values all have one type."""
+    return lambda value: aval
+
+
+# NumPy's scalars of at most 32 bits have the same type under all flags.
 for _scalar in (np.bool_, np.int32, np.uint32, np.float32, np.complex64):
-    aval_of_class[_scalar] = functools.partial(lambda t, _: t, ShapedArray((), _scalar))
+    aval_of_class[_scalar] = _always(ShapedArray((), _scalar))
 
 # Scalars that keep 64 bits outside of 64-bit mode. Arrays made in that mode may be used
 # after it, and rules need constants of their dtype.
@@ -303,9 +309,9 @@ for _dtype in map(np.dtype, ("i8", "u8", "f8", "c16")):
 
 
 def numpy_scalar(value: Any, dtype: np.dtype, weak_type: bool = False) -> Any:
-    """`value` as a scalar whose type has this very dtype, also outside 64-bit mode.
+    """`value` as a scalar of exactly this dtype, also outside 64-bit mode.
 
-    Only a 64-bit scalar outside of that mode can be weakly typed.
+    `weak_type` has an effect on 64-bit scalars outside of that mode only.
     """
     scalar = np.asarray(value, dtype)[()]
     if dtypes.canonical_of.get(dtype, dtype) == dtype or state.enable_x64:
@@ -351,7 +357,7 @@ aval_of_description: dict[type, Callable[[Any], AbstractValue]] = {}
 
 
 def shaped_abstractify(value: Any) -> AbstractValue:
-    """The type of a value, of a description of one, or a type itself."""
+    """The type of a value or of a description of one; a type is returned as it is."""
     if isinstance(value, AbstractValue):
         return value
     rule = aval_of_description.get(type(value), get_aval)
@@ -367,7 +373,7 @@ def valid_jaxtype(x: Any) -> bool:
     return True
 
 
-@functools.lru_cache(maxsize=4096)  # asked for each value under `vmap`
+@functools.lru_cache(maxsize=4096)  # called for each value under `vmap`
 def _without_axis(aval: ShapedArray, size: int, axis: int) -> ShapedArray:
     if aval.shape[axis] != size:
         raise ValueError(f"axis {axis} of {aval.str_short()} is not of size {size}")

@@ -1,9 +1,9 @@
 """vmap: one program for one example becomes one program for a whole batch.
 
-A `BatchTracer` holds an array with one axis more than its type says, and where that
-axis is. Each primitive has a rule that says what the operation does with the axis: most
-carry it along (`sin`), some move it (`dot_general` puts batch axes first), few need a
-different primitive. Nothing runs in a loop.
+A `BatchTracer` holds an array with one axis more than its type has, and the position of
+that axis. Each primitive has a rule for operands with such an axis: most rules keep the
+axis (`sin`), some move it (`dot_general` puts batch axes first), a few bind a different
+primitive. No rule loops over the examples.
 
 In JAX: `interpreters/batching.py`.
 """
@@ -35,7 +35,7 @@ from .state import state
 
 
 class BatchTracer(Tracer):
-    """A value with a batch axis: `value` has it at `batch_dim`, `aval` does not."""
+    """An array `value` with a batch axis at `batch_dim`, which `aval` does not have."""
 
     __slots__ = ("value", "batch_dim")
 
@@ -95,7 +95,8 @@ class BatchTrace(Trace):
             name = self.axis_data.name
             uses_axis = name is not no_axis_name and name in axis_names_in.run(params)
             unmapped = dims.count(not_mapped) == len(dims) and not uses_axis
-            # A few rules, such as that of writing to a ref, are called even then.
+            # A few rules, such as that of writing to a ref, run without batched
+            # operands.
             if unmapped and not getattr(primitive.batch, "even_unmapped", False):
                 return self.parent.process_primitive(primitive, values, params)
             if primitive.batch is None:
@@ -130,8 +131,8 @@ def axis_scope(axis_data: AxisData) -> AbstractContextManager:
     """
     if axis_data.name is not no_axis_name:
         raise errors.value_error(
-            f"vmap got axis_name={axis_data.name!r}, but nothing here knows names of "
-            "axes: leave it out, or import minijax as a whole."
+            f"vmap got axis_name={axis_data.name!r}, but the core alone has no named "
+            "axes. Leave axis_name out, or import minijax."
         )
     return contextlib.nullcontext()
 

@@ -1,8 +1,8 @@
 """Checking programs: every variable is bound once before its use, every type is right.
 
-The tests check every program after every transformation; `config.enable_checks` does so
-while a program runs. A program that fails the check is a bug of minijax (or of a rule
-someone is writing), never of the function that was traced.
+The tests check every program after every transformation; with `config.enable_checks`
+each program is checked before it is compiled. A program that fails the check shows a
+bug in minijax or in a user's rule, never in the traced function.
 
 In JAX: `core.py`, `check_jaxpr`.
 """

@@ -1,7 +1,7 @@
-"""StableHLO in, a running program out: compile and launch.
+"""Compiling StableHLO with XLA, and launching the compiled program.
 
-Programs on several devices are compiled by `several_devices`, programs kept on disk by
-`disk_cache`, and `executables` asks for more about a compiled program.
+`several_devices` compiles for several devices, `disk_cache` keeps programs on disk, and
+`executables` reads further properties of a compiled program.
 
 In JAX: `jax/_src/compiler.py`, and the C++ half of `interpreters/pxla.py`,
 `MeshExecutable`.
@@ -33,10 +33,11 @@ class CompileSettings:
     options: Mapping[str, Any] = dataclasses.field(default_factory=dict)
 
     def make_options(self, devices: Any) -> tuple[Any, dict[str, Any]]:
-        """jaxlib's options for these settings, and apart from them the XLA flags.
+        """(jaxlib's compile options for these settings, the XLA flags).
 
-        The flags are a map in a protocol buffer, whose bytes differ from process to
-        process. So they are returned to be hashed on their own, and set last.
+        In the options the flags would be a map of a protocol buffer, whose bytes differ
+        from process to process. So the caller hashes them separately and sets them
+        last.
         """
         options = xc.CompileOptions()
         options.num_replicas = 1
@@ -56,8 +57,8 @@ class Executable:
     Attributes:
       loaded: jaxlib's executable.
       devices: its devices, as a device list.
-      from_disk: whether it came out of the cache on disk.
-      seconds: what compiling, or reading from disk, took.
+      from_disk: whether it was read from the cache on disk.
+      seconds: the time that compiling it, or reading it from disk, took.
 
     In JAX: `jax.stages.Executable` and `pxla.MeshExecutable`.
     """
@@ -73,27 +74,27 @@ class Executable:
         out_shardings: Sequence[Any],
         committed: bool = True,
     ) -> Callable[[list[Any]], list[Any]]:
-        """The quickest function that runs the program.
+        """The function that launches the program, with the least work for each call.
 
         Args:
           out_avals: for each output an object with `shape`, `dtype` and `weak_type`;
             the arrays returned keep it.
-          out_shardings: for each output where it lives.
+          out_shardings: for each output its sharding.
           committed: whether the arrays returned are committed to their devices.
 
         Returns:
           A function from a list of jaxlib arrays to a list of jaxlib arrays. It checks
           nothing: a wrong dtype of the same size gives wrong numbers, and on several
           devices a wrong number of arguments or a wrong shard shape ends the process.
-          The caller has compared avals and shardings before.
+          The caller must compare types and shardings first.
         """
         handlers = result_handlers(out_avals, out_shardings, committed)
         execute = self.loaded.execute_sharded
         launches = itertools.count(1)
 
         def launch(arguments: list[Any]) -> list[Any]:
-            # Each launch leaves a traceback for the next garbage collection to free.
-            # A loop that only launches gives Python no reason to collect.
+            # Each launch leaves a traceback, which the next garbage collection frees. A
+            # loop that only launches does not cause a collection.
             if not next(launches) & 0xFF:
                 release_references()
             return execute(arguments).consume_with_handlers(handlers)
@@ -101,7 +102,7 @@ class Executable:
         return launch
 
     def hlo_modules(self) -> list[Any]:
-        """The optimised program as jaxlib's HLO objects: what the machine runs."""
+        """The optimised program, which the device runs, as jaxlib's HLO objects."""
         return self.loaded.hlo_modules()
 
     def hlo_text(self) -> str:
@@ -114,16 +115,16 @@ def result_handlers(
     out_shardings: Sequence[Any],
     committed: bool,
 ) -> list[Any]:
-    """What turns each raw output of a launch into a jaxlib array."""
+    """For each output, the object that wraps its raw buffer as a jaxlib array."""
     pairs = zip(out_avals, out_shardings, strict=True)
     return [result_handler(aval, sharding, committed) for aval, sharding in pairs]
 
 
 def program_of(module: Any) -> str | bytes:
-    """A module as bytes; text and bytes as they are.
+    """A module as bytecode; text and bytecode are returned unchanged.
 
-    XLA reads them into a context of its own, so that compiling, which gives up the
-    interpreter's lock, does not touch the context of the module.
+    XLA parses them in a context of its own. Compiling releases the interpreter's lock,
+    so it must not use the context of the module.
     """
     return module if isinstance(module, (str, bytes)) else hlo.module_to_bytes(module)
 
@@ -144,11 +145,11 @@ def compile_module(
     Args:
       module: an MLIR module, or its bytecode or text.
       devices: a `DeviceList`, or a sequence of devices.
-      settings: how; the default is one device.
+      settings: how to compile it; None for one device and no flags.
       host_callbacks: Python functions that the program calls by their position.
 
     Raises:
-      JaxRuntimeError: XLA's own error, as it is, if it refuses the program.
+      JaxRuntimeError: XLA's own error, if it cannot compile the program.
     """
     device_list = device_list_of(devices)
     program = program_of(module)
@@ -157,7 +158,7 @@ def compile_module(
     options.env_option_overrides = list(flags.items())
     start = time.perf_counter()
     if host_callbacks:
-        # Only a module may come with callbacks: parsed in a context of its own.
+        # With callbacks, jaxlib takes a module only. It is parsed in a new context.
         with hlo.make_context():
             parsed = hlo.ir.Module.parse(program)
             loaded = compile_and_load(parsed, device_list, options, [*host_callbacks])

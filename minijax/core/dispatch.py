@@ -3,12 +3,12 @@
 The life of an eager operation, `x + y` outside of all transformations: `EvalTrace`
 passes the primitive to `apply_primitive`, which looks for a `Program` under the types
 of the arguments and the parameters. If there is none, it traces a program of one
-equation (`eager_program`), and the `Compilation` lowers it (`mlir.py`), has XLA compile
-it, and keeps it. Then the `Program` is launched on the arguments' buffers, and its
-results are wrapped as Arrays. `jit` runs whole programs through the same two steps.
+equation (`eager_program`), and the `Compilation` lowers it (`lowering.py`), compiles it
+with XLA, and caches it. Then the `Program` is launched on the arguments' buffers, and
+its results are wrapped as Arrays. `jit` runs whole programs through the same two steps.
 
-XLA checks almost nothing: a wrong dtype of the same size runs silently, wrong counts
-crash the process. So nothing is launched whose types were not compared first.
+XLA checks almost nothing: a wrong dtype of the same size gives wrong numbers, a wrong
+number of arguments crashes the process. So the types are compared before each launch.
 
 In JAX: `jax/_src/dispatch.py` and `interpreters/pxla.py`.
 """
@@ -39,8 +39,8 @@ _new = object.__new__
 def prepare(values: Sequence[Any]) -> tuple[tuple, list[Any] | None, tuple | None]:
     """(types, buffers, place) of the arguments of a call that is computed now.
 
-    `place` is (device, whether it is committed), or None for the usual one: the first
-    device, and no value was put there. `buffers` is None if one value is a tracer.
+    `place` is (device, whether it is committed), or None if it is the first device and
+    no value is committed to it. `buffers` is None if a value is a tracer.
     """
     avals = []
     buffers = []
@@ -83,7 +83,7 @@ _number_buffers: dict[tuple, Any] = {}
 def host_buffer(value: Any, aval: Any, device: Any) -> Any:
     """A NumPy array or Python scalar as a jaxlib array of type `aval` on a device.
 
-    The buffers of Python numbers are kept: the same few numbers occur again and again.
+    The buffers of numbers are cached, because the same few numbers recur.
     """
     kind = type(value)
     if kind not in _number_types:
@@ -92,7 +92,7 @@ def host_buffer(value: Any, aval: Any, device: Any) -> Any:
             value = np.zeros(aval.shape, bool)
         array = np.asarray(value, physical.dtype)
         return runtime.put(array, physical, device, False)
-    # 0.0 and -0.0 are equal but not the same.
+    # 0.0 and -0.0 are equal, but need two buffers.
     key = (value or repr(value), kind, aval, device)
     buffer = _number_buffers.get(key)
     if buffer is None or buffer.is_deleted():
@@ -166,7 +166,7 @@ class Program:
         return self.executable.launcher(out_avals, shardings, committed)
 
     def run(self, buffers: list[Any]) -> list[Array]:
-        """Launch on buffers of checked types; the results may come later."""
+        """Launch on buffers of checked types, asynchronously."""
         inputs = buffers
         if self.kept is not None:
             inputs = [buffers[index] for index in self.kept]
@@ -189,16 +189,16 @@ class Program:
 
 
 class CompileRequest(NamedTuple):
-    """What a program is compiled for.
+    """How a jaxpr is compiled: the key of its programs.
 
     Attributes:
-      place: the device to run on; with several of them, one object for all.
+      place: the device to run on, or an object that stands for several devices.
       committed: whether an argument was put there by `device_put`.
-      name: of the program, for messages and profiles.
-      donated: for each argument, whether its memory is given up; None for none.
-      keep_unused: whether arguments stay that the program does not need.
-      options: pairs of XLA's options.
-      out_shardings: what `jit` was asked for; None for nothing.
+      name: the name of the program, for messages and profiles.
+      donated: for each argument, whether it is donated; None if no argument is.
+      keep_unused: whether the executable takes the unused arguments too.
+      options: pairs (name, value) of XLA's options.
+      out_shardings: the argument of `jit`; None if it was not given.
     """
 
     place: Any
@@ -211,9 +211,9 @@ class CompileRequest(NamedTuple):
 
 
 class Compilation:
-    """The steps from a jaxpr to a Program. This one is for pure programs, one device.
+    """The steps from a jaxpr to a Program, for pure programs on one device.
 
-    The whole library has one subclass, `programs/compiling.py`.
+    The library has one subclass, in `programs/compiling.py`, for all other programs.
     """
 
     def place(
@@ -222,7 +222,7 @@ class Compilation:
         """(the device to run on, whether it is committed, the buffers of the values).
 
         It is committed if one of the values was put there explicitly, by `device_put`.
-        `device` is given when it is chosen already.
+        `device` is the device to run on, if the caller has chosen it.
         """
         device = default_device() if device is None else device
         return device, False, [buffer_of(v, t, device) for v, t in zip(values, avals)]
@@ -230,7 +230,7 @@ class Compilation:
     def compile(
         self, closed: ClosedJaxpr, request: CompileRequest, lowered: Any = None
     ) -> Any:
-        """The Program of a jaxpr, made when it is first asked for.
+        """The Program of a jaxpr, compiled at the first request and then cached.
 
         `lowered` is the lowered program, if the caller has it.
         """
@@ -242,7 +242,7 @@ class Compilation:
             return program
 
     def make(self, closed: ClosedJaxpr, request: CompileRequest, lowered: Any) -> Any:
-        """Lower, unless that is done; compile; and make the Program."""
+        """Lower the jaxpr if `lowered` is None, compile it, and make the Program."""
         if lowered is None:
             lowered = self.lower(closed, request)
         executable = self.load(lowered, request)
@@ -274,7 +274,7 @@ class Compilation:
     def load(
         self, lowered: lowering.Lowered, request: CompileRequest
     ) -> compiler.Executable:
-        """What XLA makes of a lowered program."""
+        """The executable that XLA compiles from a lowered program."""
         settings = compiler.CompileSettings(options=dict(request.options))
         with lowered.context:
             return compiler.compile_module(
@@ -295,15 +295,15 @@ compilation = Compilation()
 
 
 def compile_by(library: Compilation) -> None:
-    """Compile by the library's subclass from now on; RuntimeError the second time."""
+    """Let the library's subclass compile all programs; RuntimeError if called twice."""
     global compilation
     if type(compilation) is not Compilation:
         raise RuntimeError(f"programs are compiled by {compilation} already")
     compilation = library
 
 
-# With one lock for each jaxpr: two threads that need the same one compile it once, and
-# others do not wait.
+# Each jaxpr has its own lock: two threads that need the same jaxpr compile it once, and
+# threads that need another one do not wait.
 
 
 @language.weakref_lru_cache
@@ -319,7 +319,7 @@ def lowering_platform(device: Any) -> str:
 def run_closed(
     closed: ClosedJaxpr, args: Sequence[Any], name: str, *settings: Any
 ) -> list[Array]:
-    """Run a whole jaxpr on arguments of any kind, compiling it if need be.
+    """Run a whole jaxpr on arguments of any kind; compile it unless that is done.
 
     `settings` are the other fields of `CompileRequest`.
     """

@@ -1,11 +1,11 @@
 """Sums of products: `dot_general`, from which every matrix product is made.
 
 `dimension_numbers = ((lhs contract, rhs contract), (lhs batch, rhs batch))` names the
-axes that are multiplied and summed away, and the batch axes, which both operands have.
+contracted axes, which are summed over, and the batch axes, which both operands have.
 The result has the batch axes first, then the other axes of `lhs`, then those of `rhs`.
 
-Operands may have two dtypes. `precision` is None, a pair of precisions, or an algorithm
-(`matmul_precision.py`), which prepares the operands itself.
+The operands may differ in dtype. `precision` is None, a pair of precisions, or an
+algorithm (`matmul_precision.py`), which converts the operands itself.
 
 In JAX: `lax/lax.py`, `dot_general_p`.
 """
@@ -37,9 +37,9 @@ DotDimensionNumbers = tuple[
 def dot_general_meaning(
     lhs: np.ndarray, rhs: np.ndarray, *, dimension_numbers, **params
 ) -> np.ndarray:
-    """The product in NumPy; computed in 64 bits unless it is of integers."""
+    """The product in NumPy, computed in 64 bits if it is inexact."""
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
-    # Each axis of `lhs` is a letter; axes of `rhs` take those of their partners.
+    # Each axis has a letter of `einsum`; paired axes of the operands share theirs.
     letters = list(range(lhs.ndim, lhs.ndim + rhs.ndim))
     for left, right in zip((*lhs_contract, *lhs_batch), (*rhs_contract, *rhs_batch)):
         letters[right] = left
@@ -82,7 +82,7 @@ def _fault_in_axes(side: str, aval: ShapedArray, contract, batch) -> str | None:
 def dot_general_shape(
     lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers, rhs_group=(), **params
 ) -> Shape:
-    """Batch axes, then the other axes of lhs, then those of rhs (but `rhs_group`)."""
+    """Batch axes, then the other axes of lhs, then those of rhs without `rhs_group`."""
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     fault = _fault_in_axes("lhs", lhs, lhs_contract, lhs_batch)
     fault = fault or _fault_in_axes("rhs", rhs, rhs_contract, rhs_batch)
@@ -110,7 +110,7 @@ def dot_general_shape(
 
 
 def _rank_of_dtype(dtype) -> tuple:
-    """XLA's order of precision: of two operands' dtypes the result has the higher."""
+    """A dtype's place in XLA's order of precision; the higher dtype is the result's."""
     is_complex = dtypes.issubdtype(dtype, np.complexfloating)
     part = np.finfo(dtype).dtype if is_complex else dtype
     if dtypes.issubdtype(part, np.floating):
@@ -151,7 +151,7 @@ def dot_general_dtype(
 
 
 def is_algorithm(precision) -> bool:
-    """Whether a precision prepares the operands itself, as `DotAlgorithm` does."""
+    """Whether a precision converts the operands itself, as `DotAlgorithm` does."""
     return hasattr(precision, "prepare")
 
 
@@ -168,7 +168,7 @@ dot_general_p = standard_primitive(
 def _transpose_plan(
     dimension_numbers, x_rank: int, y_rank: int, swapped: bool
 ) -> tuple[Any, tuple[int, ...]]:
-    """(dimension numbers of ct times y, order of its axes that is that of x)."""
+    """(dimension numbers of ct times y, permutation of its axes to those of x)."""
     (x_contract, y_contract), (x_batch, y_batch) = dimension_numbers
     x_kept = remaining(x_rank, x_contract, x_batch)
     y_kept = remaining(y_rank, y_contract, y_batch)
@@ -184,9 +184,9 @@ def _transpose_plan(
 def _dot_general_transpose_lhs(ct, x, y, *, dimension_numbers, swapped=False, **params):
     """The cotangent of `x`: ct contracted with `y` over the axes `y` kept.
 
-    The axes of that product are batch, what `x` kept, what was contracted (in the order
-    of `y`), and are brought back into the order of `x`. `swapped` says that `x` was the
-    right operand, so that in ct the axes of `y` come before those of `x`.
+    That product has the batch axes, the axes that `x` kept, and the contracted axes in
+    the order of `y`; a transpose puts them into the order of `x`. `swapped` says that
+    `x` was the right operand, so that in ct the axes of `y` come before those of `x`.
     """
     numbers, permutation = _transpose_plan(
         dimension_numbers, x.ndim, get_aval(y).ndim, swapped
@@ -286,9 +286,10 @@ def convert(operand, aval: ShapedArray, dtype) -> Any:
 
 
 def prepared_operands(ctx, lhs, rhs, precision) -> tuple[Any, Any, Any, dict[str, Any]]:
-    """The operands in the dtypes that a platform multiplies, the result's dtype there.
+    """(lhs, rhs, the product's dtype, further attributes), as the platform multiplies.
 
-    The last part of the answer is the attribute of an algorithm, if one is asked for.
+    The operands are converted if the platform cannot multiply their dtypes. There are
+    further attributes if `precision` is an algorithm.
 
     In JAX: `lax/lax.py`, `_handle_dot_precision`.
     """
@@ -313,7 +314,7 @@ def _multiplies_mixed(platform: str, lhs, rhs) -> bool:
 
 
 def lower_product(lhs, rhs, dimension_numbers, result_type, config, **options) -> Any:
-    """The operation of StableHLO; `options` may name an algorithm."""
+    """StableHLO's `dot_general`; `options` are the attributes of an algorithm."""
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     numbers = hlo.attribute(
         ("dot", dimension_numbers),
@@ -340,7 +341,7 @@ def _dot_general_lowering(ctx, lhs, rhs, *, dimension_numbers, precision, **para
 
 
 def _pretty_dot_general(params: dict[str, Any]) -> dict[str, Any]:
-    """Lists for tuples, which are shorter, and no parameter that is None."""
+    """Print axes as lists, as JAX does, and no parameter that is None."""
     contract, batch = params["dimension_numbers"]
     printed = {name: value for name, value in params.items() if value is not None}
     printed["dimension_numbers"] = (tuple(map(list, contract)), tuple(map(list, batch)))
@@ -370,10 +371,10 @@ def dot_general(
     *,
     out_sharding=None,
 ) -> Any:
-    """Sums of products of two arrays over chosen axes, with parameters in final form.
+    """Sums of products of two arrays over the contracted axes.
 
-    `precision` is None, a pair or an algorithm; `lax.dot_general` (`products.py`) takes
-    what users write.
+    The parameters are those of the equation: `precision` is None, a pair or an
+    algorithm. Users call `lax.dot_general` (`products.py`), which converts theirs.
     """
     contract, batch = dimension_numbers
     params = dict(

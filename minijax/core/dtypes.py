@@ -1,16 +1,16 @@
 """Element types: which exist, how they promote, and what 64-bit mode does.
 
 Promotion follows JAX's lattice, not NumPy's table. Python scalars are weakly typed:
-beside an array they take its type where they can. In the lattice they are three nodes,
-`int*`, `float*` and `complex*`:
+together with an array they take its dtype if that dtype can hold them. In the lattice
+they are three nodes, `int*`, `float*` and `complex*`:
 
     bool -> int* -> {u1 u2 u4 u8 -> u16 -> u32 -> u64, i1 i2 i4 i8 -> ... -> i64}
          -> float* -> {8-, 6- and 4-bit floats, bf16 and f16 -> f32 -> f64}
          -> complex* -> c64 -> c128
 
 Two types promote to their least upper bound there. All functions return `np.dtype`
-objects or extended dtypes, such as that of random keys. What only users ask, and what
-only a few rooms need, is in `element_types`.
+objects or extended dtypes, such as that of random keys. `element_types` has the
+functions that only users or a few rooms call.
 
 In JAX: `jax/_src/dtypes.py`.
 """
@@ -52,15 +52,15 @@ canonical_of: dict[np.dtype, np.dtype] = {
     for dtype in map(np.dtype, "? i1 i2 i4 i8 u1 u2 u4 u8 f2 f4 f8 c8 c16".split())
 }
 canonical_of[float0] = float0
-# For scalar types that are not in NumPy's tree: the types above them.
+# The supertypes of scalar types that are not in NumPy's tree.
 parents: dict[type, tuple[type, ...]] = {}
-# For their dtypes: the Python type that a weakly typed one promotes as.
+# For their dtypes: the Python type as which a weakly typed value promotes.
 python_types: dict[np.dtype, type] = {}
-# The dtypes that never promote implicitly, and what messages say of them.
+# The dtypes that never promote implicitly, with the name of their family in messages.
 never_promoting: dict[np.dtype, str] = {}
 
 
-# bfloat16 is there from the start; `element_types` adds those of fewer bits.
+# The core has bfloat16; `element_types` adds the dtypes of fewer bits.
 canonical_of[np.dtype(bfloat16)] = np.dtype(bfloat16)
 parents[bfloat16] = (bfloat16, np.floating, np.inexact, np.number, np.generic)
 python_types[np.dtype(bfloat16)] = float
@@ -71,8 +71,9 @@ class extended(np.generic):
 
 
 def is_extended(dtype: Any) -> bool:
-    """Whether a dtype is made of elements that NumPy knows, as that of random keys.
+    """Whether a dtype is an extended one, such as that of random keys.
 
+    An element of it is stored as several elements of one of NumPy's dtypes.
     `element_types` has the class of such dtypes.
     """
     return hasattr(dtype, "physical_dtype")
@@ -86,7 +87,7 @@ def _is_subclass(value: Any, parent: type) -> bool:
 
 
 def issubdtype(a: Any, b: Any) -> bool:
-    """Whether the type `a` is below `b`, as `np.issubdtype`, for all types here.
+    """Whether the type `a` is `b` or a subtype of it; `np.issubdtype` for all dtypes.
 
     bfloat16 and the small floats count as `np.floating`, small integers as
     `np.integer`, and the dtypes of random keys lie below `prng_key` and `extended`.
@@ -186,20 +187,21 @@ def _canonical(enable_x64: bool, dtype: Any) -> DType:
 
 
 def canonicalize_dtype(dtype: Any) -> DType:
-    """The dtype that values get: 64-bit types become 32-bit ones outside x64 mode.
+    """The dtype that values get: 64-bit dtypes become 32-bit ones outside x64 mode.
 
-    Extended dtypes stay. Raises TypeError if it is not a dtype.
+    Extended dtypes stay. Raises TypeError if `dtype` is not a dtype.
     """
     return _canonical(state.enable_x64, dtype)
 
 
-# What happens to a 64-bit dtype outside of 64-bit mode when the user asked for it, by
-# the value of `explicit_x64_dtypes`: filled by `element_types`, which warns or refuses.
+# What to do with a 64-bit dtype that the user wrote outside of 64-bit mode, by the
+# value of `explicit_x64_dtypes`. `element_types` adds the functions, which warn or
+# raise.
 cut_to_32_bits: dict[str, Callable[[np.dtype, str], np.dtype]] = {}
 
 
 def canonical_explicit(dtype: np.dtype, fun_name: str) -> np.dtype:
-    """The dtype for one that the user asked for in the function named `fun_name`."""
+    """The dtype for one that the user passed to the function named `fun_name`."""
     if state.enable_x64 or canonical_of[dtype] == dtype:
         return dtype
     cut = cut_to_32_bits.get(state.explicit_x64_dtypes)
@@ -210,11 +212,11 @@ def canonical_explicit(dtype: np.dtype, fun_name: str) -> np.dtype:
 
 
 def dtype(x: Any) -> DType:
-    """The dtype of a value or a type, as values get it.
+    """The dtype of a value, or of the values of a type.
 
-    Python scalars and NumPy arrays are cut to 32 bits outside x64 mode; arrays of
-    this package have the dtype that they have. Raises ValueError for None and
-    TypeError for what cannot be in an array.
+    Python scalars and NumPy arrays are cut to 32 bits outside x64 mode; arrays of this
+    package keep their dtype. Raises ValueError for None, and TypeError for values and
+    types that arrays cannot hold.
     """
     defaults = scalar_defaults.get(type(x))
     if defaults is not None:
@@ -263,11 +265,11 @@ def _dtype_of_foreign(x: Any) -> DType:
 
 
 class TypePromotionError(ValueError):
-    """The types have no common type, or strict promotion forbids finding it."""
+    """The dtypes have no common dtype, or strict promotion does not allow it."""
 
 
 def _lattice(enable_x64: bool) -> dict[Any, tuple]:
-    """The types right above each type, as drawn at the top of this file."""
+    """For each type the types directly above it, as drawn at the top of this file."""
     numbers = [dtype for dtype in canonical_of if dtype not in (float0, bool_dtype)]
     ints, floats, complexes = (
         tuple(dtype for dtype in numbers if issubdtype(dtype, kind))
@@ -281,7 +283,7 @@ def _lattice(enable_x64: bool) -> dict[Any, tuple]:
     above[bool_dtype] = (int,)
     above[int] = (u8, i8, *(d for d in ints if d in never_promoting))
     above |= {u8: (i16, u16), u16: (i32, u32), u64: (float,)}
-    # Outside 64-bit mode nothing may become 64 bits wide that was not so before.
+    # Outside 64-bit mode no type of 32 bits promotes to one of 64 bits.
     above[u32] = (i64, u64) if enable_x64 else (i32, u64)
     above |= {i8: (i16,), i16: (i32,), i32: (i64,), i64: (float,)}
     above[float] = (*(d for d in floats if d in never_promoting), bf16, f16, complex)
@@ -290,8 +292,8 @@ def _lattice(enable_x64: bool) -> dict[Any, tuple]:
     return above
 
 
-# By the value of `numpy_dtype_promotion`: the types right above each type, given
-# `enable_x64`; and what to say, of these types, when there is no common type.
+# By the value of `numpy_dtype_promotion`: the types directly above each type, given
+# `enable_x64`; and the advice in the error for types without a common type.
 lattices: dict[str, Callable[[bool], dict[Any, tuple]]] = {"standard": _lattice}
 no_promotion: dict[str, Callable[[tuple], str]] = {}
 
@@ -347,18 +349,18 @@ def _node(dtype: DType, weak_type: bool) -> Any:
 def _combined(
     promotion: str, enable_x64: bool, operands: tuple[tuple[DType, bool], ...]
 ) -> tuple[Any, bool, bool]:
-    """The node and weak type of a promotion of operands, each (dtype, weak type).
+    """(node, weak type, unchanged) of promoted operands, each (dtype, weak type).
 
-    The last result says that the node is the very dtype of the operands.
+    `unchanged` says that the operands have one dtype, which is the node.
     """
     found = {dtype for dtype, _ in operands}
     if len(operands) == 1:
         return *operands[0], True
     if len(found) == 1 and not all(weak for _, weak in operands):
-        # Equal types need no lattice, which lets extended dtypes through.
+        # Equal dtypes need no lattice, in which extended dtypes do not occur.
         return operands[0][0], False, True
     if all(weak for _, weak in operands) and promotion != "strict":
-        # The bound of the types as if strong: a weak int16 must not become an int32.
+        # Promoted as if they were strong: a weak int16 must not become an int32.
         node = least_upper_bound(promotion, enable_x64, *found)
         weak_type = True
     else:

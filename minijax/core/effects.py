@@ -18,10 +18,11 @@ class Effect:
     """Base class of all effects. Instances must hash and compare by meaning."""
 
     def renamed(self, rename: Callable[[Any], Any]) -> Effect | None:
-        """The effect where `rename` says what an input is called; None: it has no name.
+        """The same effect on the input that `rename` gives for its input.
 
-        Effects on inputs override it, such as that of reading a ref: they name a
-        variable, or a position where no variables exist yet (in a type rule).
+        Only effects on inputs override this method, such as that of reading a ref; they
+        return None if `rename` gives None. An input is a variable, or a position where
+        no variables exist yet (in a type rule).
         """
         return self
 
@@ -82,9 +83,9 @@ control_flow_allowed_effects = EffectTypeSet()
 custom_derivatives_allowed_effects = EffectTypeSet()
 # May occur in a checkpointed function, which runs twice.
 remat_allowed_effects = EffectTypeSet()
-# Happen in the known part of a partial evaluation, too.
+# Are kept in the known part of a partial evaluation.
 partial_eval_kept_effects = EffectTypeSet()
-# Do not keep an equation whose results are unused from being removed.
+# Do not prevent the removal of an equation whose results are unused.
 dceable_effects = EffectTypeSet()
 
 
@@ -100,7 +101,7 @@ def of_program(eqns: Iterable[Any], inputs: Sequence[Any]) -> frozenset:
 
 
 def of_equation(jaxpr: Any, invars: Sequence[Any]) -> frozenset:
-    """The effects of an equation with the given inputs that carries a program."""
+    """The effects of an equation that applies the program `jaxpr` to `invars`."""
     return with_inputs(positional(jaxpr.effects, jaxpr.invars), invars)
 
 

@@ -1,11 +1,12 @@
-"""Exceptions with JAX's names, which say what was done, where, and what to write.
+"""JAX's exceptions, whose messages explain an error and how to correct it.
 
-A message names the user's file and line, why the operation cannot work there, and the
-line to write instead. The same is in `error.facts`, a dict of plain values, for views
-and tests: `used_at` (a `Frame`), `line`, `value`, `born`, `rule`, `instead`.
+A message gives the user's file and line, the reason why the operation cannot work
+there, and a line to write instead. `error.facts` has the same as a dict of plain
+values, for views and tests: `used_at` (a `Frame`), `line`, `value`, `born`, `rule`,
+`instead`.
 
-This file knows no tracers: the constructors take anything, and use `_error_repr()` and
-`birth()` where the value has them.
+This file does not import tracers: the constructors accept any value, and call its
+methods `_error_repr()` and `birth()` if it has them.
 
 In JAX: `jax/_src/errors.py`.
 """
@@ -42,7 +43,7 @@ def check_bool_conversion(size: int) -> None:
 def with_facts(error: AnyException, **facts: Any) -> AnyException:
     """Attach facts to any exception: `raise with_facts(TypeError(...), rule="add")`.
 
-    The place where the user's code called is added to the facts, as `used_at` and
+    The user's line that led to the error is added to the facts, as `used_at` and
     `line`, and to the message.
     """
     known = dict(getattr(error, "facts", {}))
@@ -104,7 +105,7 @@ _NO_VALUES = (
 
 
 class _TeachingError(Exception):
-    """Keeps the facts beside the message."""
+    """An exception with facts and a message."""
 
     def __init__(self, message: str, **facts: Any) -> None:
         super().__init__(message)
@@ -134,9 +135,9 @@ class ConcretizationTypeError(JAXTypeError):
 
 
 class TracerBoolConversionError(ConcretizationTypeError):
-    """The truth of a traced array was asked for, as by `if x > 0:`.
+    """Python needed the truth value of a traced array, as in `if x > 0:`.
 
-    Also `while`, `and`, `or`, `not`, `min(x, y)` and `assert` ask for it.
+    `while`, `and`, `or`, `not`, `min(x, y)` and `assert` need it too.
     """
 
     def __init__(self, tracer: Any) -> None:
@@ -153,7 +154,7 @@ class TracerBoolConversionError(ConcretizationTypeError):
 
 
 class TracerArrayConversionError(JAXTypeError):
-    """A traced array was given to NumPy, as by `np.sin(x)` or `table[i]`."""
+    """A traced array was passed to NumPy, as in `np.sin(x)` or `table[i]`."""
 
     def __init__(self, tracer: Any) -> None:
         message, facts = traced_message(
@@ -179,15 +180,15 @@ class JaxprTypeError(TypeError):
 
 # ---- boundaries: what the user called -----------------------------------------------
 
-# The code of functions that users call, and that have a `try` of their own.
+# Code objects of functions that users call and that filter tracebacks themselves.
 boundaries: set[types.CodeType] = set()
 
 
 @Hook
 def filter_traceback(error: Exception) -> None:
-    """Called for an exception that leaves a boundary: its traceback may be changed.
+    """Filter the traceback of an exception that leaves a boundary.
 
-    By default it stays as it is.
+    By default the traceback does not change.
     """
 
 

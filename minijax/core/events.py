@@ -1,11 +1,11 @@
-"""Events and hooks: how the core tells others what it does, and lets them take part.
+"""Events, which report what the core does, and hooks, which extend it.
 
-Parts are attached in three kinds of places, and each place takes one part: hooks
-(`Hook`), methods of classes (`add_methods`), entries of tables (`enter`).
+Rooms above extend the core in three kinds of places: hooks (`Hook`), methods of classes
+(`add_methods`) and entries of tables (`enter`). Each place is filled once.
 
-The core draws nothing and keeps no history. It calls `emit` at the places that a
-view may want to see, guarded by one truth test, so that without a watcher an event
-costs a global load:
+The core draws nothing and keeps no history. It calls `emit` for each event that a view
+may show. A truth test guards the call, so that without subscribers an event costs one
+load of a global:
 
     if events.subscribers:
         events.emit("bind", primitive=primitive, ...)
@@ -14,23 +14,23 @@ A subscriber (`event_watching.subscribe`) is called as `callback(name, data)` wi
 fresh dict, in the thread and at the moment of the event. The names and fields below are
 stable; subscribers must ignore names and fields that they do not know.
 
-- `trace.begin`: a function starts to be traced. Data: trace, debug_info
+- `trace.begin`: the tracing of a function begins. Data: trace, debug_info
 - `bind`: a trace has recorded an equation. Data: trace, eqn
 - `trace.end`: a function has been traced. Data: trace, debug_info
 - `jit.hit`: a call found its program. Data: function, key
-- `jit.miss`: a call did not; `known` are the keys it has. Data: function, key, known
+- `jit.miss`: a call found none under the `known` keys. Data: function, key, known
 - `lower`: a jaxpr became StableHLO. Data: name, seconds, in_avals
-- `lower.module`: the module, before it is printed. Data: name, module
+- `lower.module`: a module has been built. Data: name, module
 - `compile`: a program was compiled. Data: name, seconds, from_disk, executable
-- `execute`: a program is started. Data: program
-- `linearize.begin`: a function starts to be linearized. Data: trace, debug_info
+- `execute`: a program is launched. Data: program
+- `linearize.begin`: the linearization of a function begins. Data: trace, debug_info
 - `linearize`: one operation was linearized. Data: primitive, trace
-- `linearize.end`: the linear program is there. Data: trace, jaxpr, residuals
+- `linearize.end`: the linear program is complete. Data: trace, jaxpr, residuals
 - `transpose`: a linear equation was transposed. Data: primitive, cotangents
 - `batch`: a batching rule ran. Data: primitive, trace, dims, out_dims
 
 `seconds` are wall-clock floats. A test holds this list against the calls of `emit`.
-In JAX: `jax.monitoring`, which knows durations only.
+In JAX: `jax.monitoring`, which reports durations only.
 """
 
 from __future__ import annotations
@@ -47,9 +47,9 @@ hooks: dict[str, Hook] = {}
 
 
 class Hook(Generic[P, R]):
-    """A place in the core where a room above attaches its part.
+    """A function of the core that a room above may replace, once.
 
-    Declared by decorating the default, next to where it is called:
+    The decorator makes a hook of the default, next to the call:
 
         @Hook
         def trace_ended(trace: Trace) -> None:
@@ -57,8 +57,8 @@ class Hook(Generic[P, R]):
 
         trace_ended.run(trace)
 
-    A room above calls `trace_ended.attach(check_no_leaks)`, once. Until then, and in a
-    core that runs by itself, the default does the work.
+    A room above calls `trace_ended.attach(check_no_leaks)`. Until then, and in a core
+    without the rooms above, `run` is the default.
     """
 
     def __init__(self, default: Callable[P, R]) -> None:
@@ -69,9 +69,10 @@ class Hook(Generic[P, R]):
         hooks[default.__name__] = self
 
     def attach(self, function: Callable[P, R]) -> Callable[P, R]:
-        """Put `function` in the place of the default; also a decorator.
+        """Replace the default by `function`; also usable as a decorator.
 
-        RuntimeError the second time: what runs does not depend on what comes last.
+        Raises RuntimeError the second time, so that the order of calls does not decide
+        which function runs.
         """
         if self.run is not self.default:
             raise RuntimeError(f"the hook {self.__name__} has {self.run} already")
@@ -80,12 +81,12 @@ class Hook(Generic[P, R]):
 
 
 def add_methods(cls: type, methods: dict[str, Any]) -> None:
-    """Give a class the methods and properties that a room above writes for it.
+    """Add methods and properties, which a room above defines, to a class.
 
-    A class names in `to_fill` those that it has only until they are given.
+    A method that the class names in `to_fill` is a default, which is replaced once.
 
     Raises:
-      RuntimeError: the class has one of that name, which is not to be filled.
+      RuntimeError: the class has a method of that name that is not such a default.
     """
     places = vars(cls).get("to_fill", set())
     for name, method in methods.items():
@@ -96,7 +97,7 @@ def add_methods(cls: type, methods: dict[str, Any]) -> None:
 
 
 def enter(table: dict[Any, Any], key: Any, value: Any) -> None:
-    """Put a part into a table that a room below declares.
+    """Add an entry to a table that a room below declares.
 
     Raises:
       RuntimeError: the table has an entry for `key`.
@@ -114,7 +115,7 @@ _warned: set[int] = set()
 
 
 def emit(name: str, /, **data: Any) -> None:
-    """Tell every subscriber. One that raises is reported once and stays subscribed."""
+    """Call every subscriber; the first exception of each one becomes a warning."""
     alone = len(subscribers) == 1
     for callback in tuple(subscribers):
         try:

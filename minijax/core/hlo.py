@@ -13,10 +13,9 @@ MLIR is loaded when first used, so that importing minijax stays quick:
 access imports them. So `hlo.stablehlo.sine` stands inside functions, never at the top
 level of a file. `hlo_parts` has the attributes that only a few rooms write.
 
-A context of MLIR is not safe to use from two threads, and what is made unique in it
-(types, attributes, locations) lives as long as it does. So each program is built in a
-context of its own. The tables of types hang on the context object itself, so that they
-cannot mix.
+Two threads must not use one MLIR context, and the types, attributes and locations made
+in a context live as long as the context. So each program is built in its own context.
+The caches of types are attributes of the context, so that contexts cannot mix them.
 
 In JAX: `interpreters/mlir.py`, `make_ir_context`, `ir_constant`, `dtype_to_ir_type`.
 """
@@ -58,9 +57,10 @@ class _Mlir:
 
 @Hook
 def builders(mlir: _Mlir) -> tuple[Any, Callable]:
-    """(what writes operations, what makes a tensor type of sizes and an element).
+    """(the builders of operations, the constructor of tensor types).
 
-    Called once, with jaxlib's modules, whose own builders take sizes that are known.
+    Called once, with jaxlib's modules. By default both are jaxlib's, which take
+    integers as sizes.
     """
     return mlir.stablehlo, mlir.ir.RankedTensorType.get
 
@@ -68,12 +68,12 @@ def builders(mlir: _Mlir) -> tuple[Any, Callable]:
 @functools.cache
 @uninterrupted
 def _mlir() -> Any:
-    """Imports MLIR at the first call (30-70 ms), then answers in 50 ns."""
+    """Imports MLIR at the first call (30-70 ms); later calls take 50 ns."""
     return _Mlir()
 
 
 def __getattr__(name: str) -> Any:
-    """Imports MLIR when one of its modules is first asked for, and keeps it here."""
+    """Imports MLIR when one of its modules is first used, and keeps the module here."""
     if name in ("ir", "stablehlo", "chlo", "func", "sdy"):
         module = getattr(_mlir(), "builders" if name == "stablehlo" else name)
         globals()[name] = module
@@ -86,12 +86,12 @@ def __getattr__(name: str) -> Any:
 
 
 def _make_context_class(mlir: _Mlir) -> type:
-    """The context class; made late, because its base is imported late."""
+    """The context class, defined late because its base is imported late."""
     ir = mlir.ir
     registry = ir.DialectRegistry()
     mlir.extension.register_dialects(registry)
-    # jaxlib puts a Python class over the C++ one, which starts a pool of threads for
-    # every context. The C++ class does not.
+    # jaxlib's Python class starts a pool of threads for every context. The C++ class,
+    # from which it derives, does not.
     from_python = ir.Context.__module__.endswith("_mlir_libs")
     base: Any = ir.Context.__base__ if from_python else ir.Context
 
@@ -200,7 +200,7 @@ def tensor_type(shape: Sequence[int], dtype: Any) -> Any:
 
 
 def attribute(key: Hashable, make: Callable[[], Any]) -> Any:
-    """The attribute that `make` gives, made once for each `key` in a context."""
+    """The attribute that `make` returns, cached in the context under `key`."""
     table = _mlir().ir.Context.current.attributes
     found = table.get(key)
     if found is None:
@@ -211,7 +211,7 @@ def attribute(key: Hashable, make: Callable[[], Any]) -> Any:
 def int_array(values: Sequence[int]) -> Any:
     """`array<i64: ...>`: dimensions, permutations, strides.
 
-    With a size that is not known (`SymbolicSize`), a tuple, which `builders` take.
+    If a size is symbolic (`SymbolicSize`), it is a tuple, which `builders` accept.
     """
     if any(hasattr(value, "evaluate") for value in values):
         return tuple(values)
@@ -227,13 +227,14 @@ def string(value: str) -> Any:
 def dense(array: Any) -> Any:
     """The elements of a NumPy array as an attribute; one element if all are equal.
 
-    Any strides and byte order. Equal means bit for bit: -0.0 is not 0.0.
+    The array may have any strides and byte order. Its elements are compared bit for
+    bit: -0.0 is not 0.0.
     """
     array = np.asarray(array)
     element = element_type(array.dtype)
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
-    # ascontiguousarray makes a rank-0 array rank 1, so the shape is given apart.
+    # ascontiguousarray gives a rank-0 array rank 1, so the shape is passed separately.
     flat = np.ascontiguousarray(array).reshape(-1)
     if flat.size > 1 and _all_equal(flat):
         flat = flat[:1]
@@ -310,7 +311,7 @@ def module_to_text(module: Any, locations: bool = False) -> str:
 
 
 def module_to_bytes(module: Any) -> bytes:
-    """The module as MLIR bytecode, with its locations; needs its context no longer."""
+    """The module as MLIR bytecode, with locations; it does not need the context."""
     buffer = io.BytesIO()
     module.operation.write_bytecode(buffer)
     return buffer.getvalue()

@@ -6,7 +6,8 @@ The life of a call, `jit(f)(x)`:
    the tree, the types of the leaves, the settings, the values of static arguments. On
    a hit the executable is launched at once.
 2. On a miss, `f` is traced to a jaxpr (`JitFunction._trace`), unless it was traced for
-   arguments of this kind already, and the jaxpr is compiled (`dispatch.compiled`).
+   arguments of this kind already, and the jaxpr is compiled
+   (`dispatch.Compilation.compile`).
 3. Inside another transformation nothing is compiled. The primitive `jit_p` is bound
    with the jaxpr as a parameter, and the rules at the end of this file transform the
    jaxpr as a whole. A `jit_p` that reaches `EvalTrace` is compiled and run.
@@ -49,7 +50,7 @@ from .trees import tree_unflatten
 
 
 class _Unspecified:
-    """Stands for a sharding that was not given."""
+    """The class of the value that stands for a sharding that was not given."""
 
     def __repr__(self) -> str:
         return "UnspecifiedValue"
@@ -62,8 +63,8 @@ UNSPECIFIED = _Unspecified()
 class Traced:
     """A function traced for one kind of arguments: its program and how to call it.
 
-    `outer` are tracers of outer transformations that it closes over: they are passed as
-    leading arguments.
+    `outer` are the tracers of outer transformations that the function closes over. They
+    are the leading arguments of the program.
     """
 
     closed: ClosedJaxpr
@@ -91,13 +92,13 @@ class _Caches:
 
     def __init__(self) -> None:
         self.calls: dict[tuple, _Call] = {}
-        # Of these, by trace key and types, the calls with arrays by position alone.
+        # Those calls whose arguments are positional Arrays, by trace key and types.
         self.plain: dict[tuple, _Call] = {}
         self.traced: dict[tuple, Traced] = {}
         self.lock = threading.RLock()
 
     def usable(self, key: tuple) -> Traced | None:
-        """The traced program, unless it closes over tracers that have ended."""
+        """The traced program, unless it closes over tracers of ended traces."""
         traced = self.traced.get(key)
         alive = traced is None or all(t._trace.alive for t in traced.outer)
         return traced if alive else None
@@ -170,7 +171,7 @@ class JitFunction:
             call = None
             leaves: Sequence[Any] = args
             if state.trace is eval_trace and not (kwargs or events.subscribers):
-                # The short way: arrays, where they usually are. There is no tree.
+                # The fast path: only Arrays on the usual device, so no tree is needed.
                 types: list[Any] = [state.trace_key]
                 buffers: Any = []
                 for arg in args:
@@ -257,7 +258,7 @@ class JitFunction:
             traced = self._trace(bound, key[1])
             if len(self._caches.traced) >= _CACHE_SIZE:
                 self._caches.traced.clear()
-            # Tracers of an outer trace that are kept here would count as leaked.
+            # The search for leaks would find the tracers that the cache keeps.
             if not (traced.outer and state.check_tracer_leaks):
                 self._caches.traced[key] = traced
             return traced
@@ -302,11 +303,11 @@ errors.boundaries.add(JitFunction.__call__.__code__)
 
 
 def _give_up(leaves: Sequence[Any], donated: Sequence[bool]) -> None:
-    """Mark the donated arrays whose memory XLA took, so that later calls refuse them.
+    """Mark the donated arrays whose memory XLA reused, so that later calls refuse them.
 
-    The short way through a call does not check whether buffers were deleted. Setting
-    `_placed` sends later calls the long way, which does. (XLA would refuse such buffers
-    too, but with a line in its log.)
+    The fast path of a call does not check whether buffers were deleted. It does not
+    take arrays with `_placed` set, so later calls check them. (XLA would refuse such
+    buffers too, but would also write a line to its log.)
     """
     for leaf in compress(leaves, donated):
         if type(leaf) is Array and leaf._buffer.is_deleted():
@@ -317,7 +318,7 @@ def make_jaxpr(fun: Callable, static_argnums: int | Sequence[int] = ()) -> Calla
     """A function that returns the jaxpr of `fun` for given arguments.
 
     The arguments may be arrays, numbers or descriptions of arrays; only their types
-    matter. Those at the positions `static_argnums` are passed on as they are.
+    matter. Arguments at the positions `static_argnums` are passed to `fun` unchanged.
     """
     signatures.check_callable(fun, "make_jaxpr")
     jitted = jit(fun, static_argnums=static_argnums)
@@ -363,9 +364,9 @@ def jit_params(
 def with_program(
     params: dict[str, Any], closed: ClosedJaxpr, donated: tuple | None = None
 ) -> dict[str, Any]:
-    """The parameters of a jit equation, with another program in it.
+    """The parameters of a jit equation, with `closed` as its program.
 
-    Those that change have one entry per input or output.
+    Those that have one entry per input or output get defaults, but for `donated`.
     """
     num_in, num_out = len(closed.jaxpr.invars), len(closed.jaxpr.outvars)
     return {
@@ -397,15 +398,15 @@ def _jit_type(*avals, jaxpr: ClosedJaxpr, **_) -> tuple:
 
 # A jit with `in_shardings` or `out_shardings` has them in its parameters. Printing,
 # dead code elimination and lowering keep them there. Every other transformation adds
-# inputs or outputs, so it gets the program with its shardings written inside.
+# inputs or outputs, so it takes the program with its shardings as equations inside.
 
 
 @Hook
 def constrained(value: Any, sharding: Any) -> Any:
-    """A value, a traced one or one of StableHLO, cut over devices as a sharding says.
+    """Constrain a tracer, or a StableHLO value, to a sharding.
 
     Called where a jit with shardings is transformed or lowered.
-    `programs/sharding/jit_shardings.py` attaches it; there are none without it.
+    `programs/sharding/jit_shardings.py` attaches it; without it no jit has shardings.
     """
     raise NotImplementedError("in_shardings and out_shardings need programs/sharding.")
 
@@ -424,7 +425,7 @@ def _none_given(shardings: tuple) -> bool:
 
 
 def plain(params: dict[str, Any]) -> dict[str, Any]:
-    """The parameters of an equation without shardings that does the same."""
+    """The parameters of an equivalent equation without shardings."""
     ins, outs = params["in_shardings"], params["out_shardings"]
     if _none_given(ins) and _none_given(outs):
         return params
@@ -458,10 +459,11 @@ def settings_of(params: dict[str, Any]) -> tuple:
 
 @Hook
 def jit_staging(trace: Any, args: Sequence[Any], params: dict) -> Any:
-    """What `jit_p` leaves in a program that is written; NotImplemented: its equation.
+    """The outputs of a jit that is traced; NotImplemented to write its equation.
 
-    By default an inlined function is evaluated again. `compile/inlining.py` attaches a
-    quicker way, and passes refs that a program closes over as arguments.
+    By default the equations of an inlined function are bound again.
+    `compile/inlining.py` attaches a faster function, which also makes arguments of refs
+    that are closed over.
     """
     if not params["inline"]:
         return NotImplemented
@@ -512,8 +514,8 @@ def bind_forwarding(
 ) -> tuple[list[Any], list[Any]]:
     """Bind a jit whose last outputs are residuals: (its outputs, the residuals).
 
-    The jit does not return a value twice, nor one that the caller has already: outputs
-    that are inputs, and residuals that are inputs or outputs, are left out.
+    The jit does not return a value twice, nor one that the caller has: it leaves out
+    outputs that are inputs, and residuals that are inputs or outputs.
     """
     jaxpr = closed.jaxpr
     num_outputs = len(jaxpr.outvars) - num_residuals
@@ -552,7 +554,7 @@ def _jit_batch(axis_data, args, dims, **params) -> tuple:
 
 
 def _jit_partial_eval(trace, args, params) -> list[Any]:
-    """Split a jit into a known and an unknown one, with residuals between."""
+    """Split a jit into a known and an unknown one, which takes residuals."""
     params = plain(params)
     closed = params["jaxpr"]
     unknown = tuple(map(trace.is_unknown, args))

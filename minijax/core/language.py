@@ -1,19 +1,17 @@
 """The language: types, programs, primitives, tracers.
 
-Reading order of the weekend core: `avals.py` (types), this file, then `rules.py` (what
-a primitive's rules look like), `core/arithmetic.py` (the first
-primitives, each in one block), `core/partial_eval.py` (how Python writes down
-its own computation), `core/autodiff.py` (derivatives), `core/batching.py` (vmap),
-`core/lowering.py` (StableHLO), `core/dispatch.py` (XLA runs it) and
-`core/jit.py` (jit: the cache around all of that).
+Reading order of the weekend core: `avals.py` (types), this file, `rules.py` (the rules
+of a primitive), `arithmetic.py` (the first primitives, each in one block),
+`partial_eval.py` (tracing), `autodiff.py` (derivatives), `batching.py` (vmap),
+`lowering.py` (StableHLO), `dispatch.py` (compiling and running with XLA) and `jit.py`
+(jit and its cache).
 
 The idea in four sentences. Every operation a user calls ends in `Primitive.bind`, and
 `bind` passes the operation to the *current trace*, `state.trace`, of which each thread
 has one. With no transformation active that is `EvalTrace`, which compiles and runs the
-operation. Inside `jit`, `grad` or `vmap` it is another `Trace`, which does something
-else with it: writes it down, differentiates it, gives it a batch axis. The values that
-flow through the user's Python meanwhile are `Tracer`s, which know their type (`aval`)
-and the trace they belong to.
+operation. Inside `jit`, `grad` or `vmap` it is another `Trace`, which records the
+operation, differentiates it or gives it a batch axis. Meanwhile the values in the
+user's Python are `Tracer`s, which have a type (`aval`) and the trace they belong to.
 
 This file has four parts: programs (`Jaxpr`), primitives, traces with their tracers, and
 a cache for results that are derived from a program. A program is plain data;
@@ -74,7 +72,7 @@ class Var:
 
 
 class DropVar(Var):
-    """Stands for an output that is never used; printed `_`."""
+    """The variable of an output that is never used; printed `_`."""
 
     __slots__ = ()
 
@@ -380,23 +378,24 @@ def register(primitive: Primitive) -> Primitive:
 
 
 class TypeExtension:
-    """What types say beyond shape and dtype, such as how a value is cut over a mesh.
+    """Rules for what types hold beyond shape and dtype, such as a cut over a mesh.
 
-    These defaults say nothing. A room above makes a subclass, and `assembly.py` enters
-    an instance in `type_extensions`, in the order in which they are asked.
+    The defaults change nothing. A room above defines a subclass, and `assembly.py`
+    enters an instance in `type_extensions`; they are called in the order of the
+    entries.
     """
 
     def result(self, primitive: Primitive, avals: Sequence, params: dict, out: Any):
-        """The type (or types) of the results, given what the type rule says (`out`).
+        """The type (or types) of the results; `out` is what the type rule returned.
 
-        It is cached, so it may depend on the arguments only.
+        The answer is cached, so it may depend on the arguments only.
         """
         return out
 
     def final(self, place: Any, name: str) -> Any:
-        """What a user gave the function `name` as `out_sharding`, as equations say it.
+        """The parameter for `place`, the `out_sharding` that a user passed to `name`.
 
-        It may read what holds in this thread, such as the mesh in use.
+        It may depend on the state of the thread, such as the mesh in use.
         """
         return place
 
@@ -472,7 +471,7 @@ def _extended_type(primitive: Primitive, avals: tuple, params: dict) -> tuple:
 class Trace:
     """What the current transformation does with each primitive.
 
-    There is one current trace, `state.trace`. The trace of a transformation keeps its
+    There is one current trace, `state.trace`. The trace of a transformation holds its
     parent, the trace that was current when the transformation began, and makes it the
     current one again while it processes a primitive. There is no stack and no levels.
 
@@ -499,8 +498,8 @@ class Trace:
 def run_eagerly(primitive: Primitive, args: Sequence[Any], params: dict) -> Any:
     """Compute a primitive now.
 
-    A hook (`core/events.py`): `core/dispatch.py` attaches the way of doing it, which is
-    to compile a program of one equation and run it on a device.
+    `core/dispatch.py` attaches a function that compiles a program of one equation and
+    runs it on a device.
     """
     raise NotImplementedError(f"computing '{primitive}' needs core/dispatch.py")
 
@@ -508,7 +507,7 @@ def run_eagerly(primitive: Primitive, args: Sequence[Any], params: dict) -> Any:
 class EvalTrace(Trace):
     """No transformation: compute now, through XLA.
 
-    With a trace `around`, which is under way, that trace gets what involves tracers.
+    If `around` is given, a trace that has not ended, it gets operations on tracers.
 
     In JAX: `core.py`, `EvalTrace`; the setting `eager_constant_folding`.
     """
@@ -564,22 +563,22 @@ class set_current_trace:
 
 
 class TraceTag:
-    """Tells the tracers of one transformation from those of another.
+    """Identifies the tracers of one transformation.
 
     A transformation may make several traces (one for a function, one for its custom
-    derivative rule). They share a tag, by which each knows the tracers of the others.
+    derivative rule). They share a tag, by which each recognises the others' tracers.
     """
 
     __slots__ = ()
 
 
 class Tracer(Typed):
-    """Stands for a value that is not known yet, or that carries more than itself.
+    """Represents a value that is not known yet, or one with a tangent or a batch axis.
 
-    It has a type, `aval`, and belongs to a trace. Files above this one install the
-    operators and array methods, here and on `Array`. Code that needs the value itself,
-    such as `if x:`, raises an error that says where the tracer was made and what to
-    write instead.
+    It has a type, `aval`, and belongs to a trace. Files above this one add the
+    operators and array methods, to this class and to `Array`. Code that needs the value
+    itself, such as `if x:`, raises an error that says where the tracer was made and
+    what to write instead.
 
     In JAX: `core.py`, `Tracer`.
     """
@@ -599,7 +598,7 @@ class Tracer(Typed):
         enter(aval_of_class, cls, operator.attrgetter("aval"))
 
     def full_lower(self) -> Any:
-        """The simplest equivalent value, without this trace where it adds nothing."""
+        """An equivalent value that is simpler, if there is one."""
         return self
 
     def to_concrete_value(self) -> Any | None:
@@ -607,7 +606,7 @@ class Tracer(Typed):
         return None
 
     def birth(self) -> str:
-        """Where this tracer was made: a text that error messages end with."""
+        """Where this tracer was made, as the last sentence of an error message."""
         return ""
 
     def _error_repr(self) -> str:
@@ -690,9 +689,9 @@ def weakref_lru_cache(function: Callable, maxsize: int = 2048) -> Callable:
 
 
 def cached_by_program(function: AnyFunction) -> AnyFunction:
-    """`weakref_lru_cache` of a function that is called with lists: they become tuples.
+    """Like `weakref_lru_cache`, for calls with lists, which become tuples.
 
-    So that equal questions about one program have one answer, and share what it holds.
+    So equal calls for one program return the same object, and share what it holds.
     """
     cached = weakref_lru_cache(function)
 
@@ -704,10 +703,9 @@ def cached_by_program(function: AnyFunction) -> AnyFunction:
 
 
 def ensure_compile_time_eval() -> set_current_trace:
-    """Context manager: compute now what is written inside, also while tracing.
+    """Context manager: operations on constants are computed now, also while tracing.
 
-    That is done with constants and what was computed from them. Operations on tracers
-    are traced as they are outside.
+    Operations on tracers are traced as they are outside.
     """
     trace = state.trace
     return set_current_trace(trace if trace is eval_trace else EvalTrace(trace))

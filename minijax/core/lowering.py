@@ -39,7 +39,7 @@ from .rules import Shape
 MAX_EMBEDDED_BYTES = 1024
 
 
-# How to make the StableHLO type for kinds of types other than arrays, such as tokens.
+# How to make the StableHLO type for types other than those of arrays, such as tokens.
 # In JAX: `interpreters/mlir.py`, `ir_type_handlers`.
 type_makers: dict[
     type[language.AbstractValue], Callable[[language.AbstractValue], Any]
@@ -55,9 +55,9 @@ def tensor_type(aval: language.AbstractValue) -> Any:
 
 
 class ModuleContext:
-    """What the equations of one module share: its functions, its platform.
+    """What the equations of one module share, such as its functions and its platform.
 
-    The methods say how functions are written and called. A program with ordered side
+    The methods write and call functions. A program with ordered side
     effects takes tokens (values that stand for their order) before its arguments and
     returns them before its results. This class has no tokens; `signature.py` has a
     subclass that passes them along.
@@ -104,7 +104,7 @@ def new_module_context(module: Any, platform: str) -> ModuleContext:
 
 @dataclass(slots=True)
 class LoweringRuleContext:
-    """What a lowering rule may ask for.
+    """What a lowering rule needs: types, constants, the module, and builders.
 
     `avals_in` and `avals_out` are the types of the equation's operands and results.
     `constants` has the StableHLO values of large constants, which are arguments of the
@@ -137,7 +137,7 @@ class LoweringRuleContext:
     def broadcast(self, operands: Sequence[Any]) -> list[Any]:
         """The operands repeated to the shape of the (first) result.
 
-        Scalars go everywhere; dimensions of size 1 are repeated.
+        Scalars and dimensions of size 1 are repeated.
         """
         target = self.avals_out[0]
         return [
@@ -148,7 +148,7 @@ class LoweringRuleContext:
     def broadcast_to(
         self, operand: Any, aval: language.AbstractValue, shape: Shape
     ) -> Any:
-        """One operand of type `aval` repeated to `shape`, as elementwise rules want."""
+        """One operand of type `aval` repeated to `shape`, for an elementwise rule."""
         assert isinstance(aval, ShapedArray)
         if aval.shape == shape:
             return operand
@@ -183,7 +183,7 @@ class LoweringRuleContext:
         )
 
     def lower_fun(self, fun: Callable, *operands: Any, **params: Any) -> list[Any]:
-        """Lower by tracing `fun` at the types of the operands: composed primitives.
+        """Lower a primitive that `fun` composes of others, by tracing `fun`.
 
         `fun(*arrays, **params)` returns one array or a list of arrays.
         """
@@ -192,7 +192,7 @@ class LoweringRuleContext:
             out = fun(*args, **params)
             return list(out) if isinstance(out, (list, tuple)) else [out]
 
-        # Its operations belong to the user's line that the equation was written on.
+        # Its operations get the user's line of the equation.
         source = self.module_context.source
         with source_info.user_context(source and source.traceback):
             jaxpr, consts = trace_to_jaxpr(flat, self.avals_in)
@@ -232,7 +232,7 @@ class LoweringRuleContext:
 
 
 def is_free_constant(value: Any) -> bool:
-    """Whether a constant is an argument of the executable rather than written in it."""
+    """Whether a constant is an argument of the executable, not a part of its code."""
     aval = getattr(value, "aval", None)
     if aval is not None and dtypes.is_extended(aval.dtype):
         return True

@@ -1,10 +1,10 @@
 """Operators of `Array` and `Tracer`: `x + y`, `2 * x`, `x ** 2`, `x < y`, `x @ y`.
 
-Most operators in real programs join two arrays of the very same type, or an array and
-a Python number, and need no promotion at all. Those reach the primitive at once;
-everything else goes to `apply_operator`, which first gives the operands one dtype and
-one rank. `numpy/math/operators.py` attaches the functions of `jax.numpy` there and adds
-the operators that need more primitives, such as `x // y` and `x[i]`.
+Most operators in real programs have two arrays of the same type as operands, or an
+array and a Python number, and need no promotion. These bind the primitive directly. All
+others call `apply_operator`, which first gives the operands one dtype and one rank.
+`numpy/math/operators.py` attaches the functions of `jax.numpy` there and adds the
+operators that need more primitives, such as `x // y` and `x[i]`.
 
 In JAX: `numpy/array_methods.py`.
 """
@@ -41,15 +41,15 @@ _INT32_MIN, _INT32_MAX = -(2**31), 2**31 - 1
 
 
 # ----------------------------------------------------------------------------------
-# Numbers beside arrays, and promotion
+# Numbers as operands, and promotion
 # ----------------------------------------------------------------------------------
 
 
 def number_beside(aval, value: int | float) -> Any:
     """A Python int or float as an operand beside an array of type `aval`.
 
-    It becomes a NumPy scalar of the array's dtype, so a literal where it is traced;
-    beside a weakly typed array it stays weakly typed. None where promotion is needed.
+    It becomes a NumPy scalar of the array's dtype, which is a literal in a jaxpr;
+    beside a weakly typed array it stays weakly typed. None if promotion is needed.
     """
     if aval.vma or dtypes.canonicalize_dtype(aval.dtype) != aval.dtype:
         return None
@@ -60,7 +60,7 @@ def number_beside(aval, value: int | float) -> Any:
     if dtype in INTEGER_TYPES:
         if type(value) is float:
             return None
-        # Of others only what fits any integer type: larger numbers wrap around.
+        # For other dtypes, only numbers that all of them hold: larger ones wrap around.
         wide = dtype.itemsize >= 4 and dtype.kind == "i"
         if not wide and not 0 <= value <= 127:
             return None
@@ -72,9 +72,9 @@ def number_beside(aval, value: int | float) -> Any:
 
 
 def keeps_dtype(aval) -> bool:
-    """Whether two arrays of this type are joined in its dtype.
+    """Whether an operation on two arrays of this type computes in its dtype.
 
-    Weakly typed arrays of 64 bits, made in 64-bit mode, are cut to 32 bits outside it.
+    Weakly typed arrays of 64 bits, made in 64-bit mode, become 32-bit ones outside it.
     """
     return not aval.weak_type or dtypes.canonicalize_dtype(aval.dtype) == aval.dtype
 
@@ -124,9 +124,9 @@ def _matmul(x, y) -> Any:
 
 @Hook
 def apply_operator(name: str, *operands) -> Any:
-    """The operator for the function `name` of `jax.numpy`, with any operands.
+    """Apply the operator of the function `name` of `jax.numpy` to any operands.
 
-    By default the operands are promoted, and the primitive of that meaning is bound.
+    By default it promotes the operands and binds the primitive of `name`.
     """
     if name == "matmul":
         return _matmul(*operands)
@@ -158,8 +158,8 @@ def binary_operator(
     """An operator and its reflection: the function `name` of `jax.numpy`.
 
     `bind` applies the primitive to two operands of one type with a dtype in `kinds`.
-    Beside an operand of a type in `refused` it raises TypeError, where else Python
-    would try the reflected operator.
+    For an operand of a type in `refused` it raises TypeError, instead of letting Python
+    try the reflected operator.
     """
     kinds = frozenset(kinds)
 

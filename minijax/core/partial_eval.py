@@ -1,4 +1,4 @@
-"""Tracing: from Python to a jaxpr, and which part of a computation to write down.
+"""Tracing, from Python to a jaxpr, and partial evaluation: known and unknown parts.
 
 `DynamicJaxprTrace` writes programs: every primitive that is bound while it is the
 current trace becomes an equation. Calling `lambda x: sin(x) * 2.0` under it writes
@@ -8,7 +8,7 @@ current trace becomes an equation. Calling `lambda x: sin(x) * 2.0` under it wri
 `JaxprTrace` chooses between two traces. A primitive whose arguments are all known goes
 to the first, which may compute it; any other goes to the second, which writes it down.
 (The names are JAX's: of the two classes, `DynamicJaxprTrace` is the one that writes.)
-Linearization (`ad.py`) is the main user of `JaxprTrace`.
+Linearization (`autodiff.py`) is the main user of `JaxprTrace`.
 
 In JAX: `interpreters/partial_eval.py`.
 """
@@ -308,17 +308,18 @@ class JaxprTrace(Trace):
 
 @Hook
 def split_program(closed: ClosedJaxpr, unknown_in: Flags) -> tuple | None:
-    """A program split by which inputs are known: (known, unknown, unknown outputs,
-    where the caller has the residuals).
+    """Split a program into a known and an unknown one; None to leave it whole.
 
-    Called by the rule of `jit_p` for partial evaluation. `transforms/splitting.py`
-    attaches it. By default nothing is split: all that the program computes is unknown.
+    The answer is (known program, unknown program, flags of unknown outputs, where the
+    caller has the residuals, as `split_forwarded` gives it). The rule of `jit_p` for
+    partial evaluation calls it, and `transforms/splitting.py` attaches it. By default
+    no program is split: everything that it computes is unknown.
     """
     return None
 
 
-# A residual that the caller has already, as an argument or a constant, is not returned
-# to it: it is *forwarded*, which means that the caller is told where it has the value.
+# A residual that the caller has already, as an argument or a constant, is *forwarded*:
+# the program does not return it, and the caller learns where it has the value.
 
 
 def allowed_sources(
@@ -427,8 +428,8 @@ def dce_closed_jaxpr(
 ) -> tuple[ClosedJaxpr, list[bool]]:
     """`dce_jaxpr` with constants; cached, so that equal uses share one program.
 
-    Rules of primitives call this one: a rule that asks several times about a program
-    in a program would else double the work at each level of nesting.
+    Rules of primitives call this function. A rule that needs the result several times
+    would otherwise double the work at each level of nested programs.
     """
     jaxpr, used_inputs = dce_jaxpr(closed.jaxpr, used_outputs, instantiate or False)
     kept = set(jaxpr.constvars)

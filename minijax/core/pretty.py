@@ -113,7 +113,7 @@ class Printer:
     """Makes the documents of one program; it holds the names given so far.
 
     The methods `keyword`, `type_after`, `variable`, `line`, `notes`, `ending` and
-    `grouped` say how a detail looks; a printer with options overrides them.
+    `grouped` format details; a printer with options overrides them.
 
     In JAX: `core.py`, `JaxprPpContext`.
     """
@@ -150,7 +150,7 @@ class Printer:
         return name
 
     def suggest_names(self, inner: Sequence[Atom], outer: Sequence[Atom]) -> None:
-        """Let inner variables have the names of the outer ones they stand for."""
+        """Name inner variables as the outer variables that correspond to them."""
         used: set[Var] = set()
         if len(inner) != len(outer):
             return
@@ -162,7 +162,7 @@ class Printer:
             used.add(outer_atom)
             self.names[inner_atom] = self.name_of(outer_atom)
 
-    # How details look.
+    # Details.
 
     def keyword(self, text: str) -> Any:
         return pp.text(text)
@@ -191,7 +191,7 @@ class Printer:
         return pp.group(document)
 
     def rule_of(self, eqn: JaxprEqn) -> Any:
-        """How the primitive wants its equations printed, if it says so."""
+        """The rule for printing an equation, if its primitive has one."""
         return eqn.primitive.pretty
 
     # Variables, parameters, equations, programs.
@@ -284,7 +284,7 @@ class Printer:
         for inner, name in self.shared.items():
             parts += [pp.text(f"let {name} = "), self._whole(inner)]
             parts += [pp.text(" in"), pp.brk()]
-        # The program itself may be one that is used twice, yet it is printed whole.
+        # The outermost program is printed whole, even if an equation carries it too.
         return pp.concat([*parts, self._whole(jaxpr)])
 
 
@@ -305,7 +305,7 @@ def _hide_address(match: re.Match) -> str:
 
 
 # ----------------------------------------------------------------------------------
-# What a primitive says about its equations
+# How primitives print their equations
 # ----------------------------------------------------------------------------------
 
 
@@ -320,7 +320,7 @@ def printed_first(*names: str) -> Callable[[Callable], Callable]:
 
 
 def borrows_names(rule: Callable) -> Callable:
-    """Decorator of a `pretty` rule: the inner program takes over outer names."""
+    """Decorator of a `pretty` rule: the inner program uses outer variables' names."""
     rule.borrows_names = True  # type: ignore[attr-defined]
     return rule
 

@@ -1,11 +1,10 @@
 """What the rules of a primitive look like, and the constructors for whole families.
 
-A primitive is one block: its meaning, its type, its derivative, its transpose, what it
-does with a batch axis, how it becomes StableHLO. Rules are attributes of the
-`Primitive`. The interpreters, in `transforms/` and `compile/`, read them, and rules
-never import an interpreter: an interpreter passes what a rule needs of it as an
-argument, a context (`ctx`) or the `axis_data`. In the table, `ct` is a cotangent, and
-refs are mutable arrays.
+A primitive is one block: its meaning, its type, its derivative, its transpose, its
+batch rule and its lowering to StableHLO. Rules are attributes of the `Primitive`, which
+the interpreters (`autodiff.py`, `batching.py`, `lowering.py`) read. Rules import no
+interpreter: it passes what a rule needs as an argument, such as the context `ctx` or
+the `axis_data`. In the table, `ct` is a cotangent, and refs are mutable arrays.
 
 ======================  ==============================================================
 attribute               called as
@@ -54,8 +53,8 @@ from .language import (
 )
 from .state import state
 
-# Words of signatures. In the bodies of rules only parameters whose types are special
-# are annotated; the table above has those of the others.
+# Types in signatures. Rules annotate only parameters of unusual types; the table above
+# describes the others.
 Params = dict[str, Any]  # the parameters of an equation
 Shape = tuple[int, ...]
 Dims = Sequence[int | None]  # where each value has its batch axis, if it has one
@@ -67,7 +66,7 @@ Flags = Sequence[bool]  # what holds of each value or not, such as being nonzero
 
 
 class Zero:
-    """A tangent or cotangent that is zero and is never computed with.
+    """A tangent or cotangent that is zero, for which nothing is computed.
 
     In JAX: `ad_util.py`, `Zero`.
     """
@@ -91,11 +90,11 @@ not_mapped = None
 class Accumulator(Typed):
     """Where the cotangents of one linear variable add up during the backward pass.
 
-    To a transpose rule it also says "in this argument the operation is linear"; its
+    For a transpose rule it also marks an argument in which the operation is linear; its
     `aval` is the type of the cotangent.
 
     Here the sum is a value. A subclass may add in place, into memory that outlives the
-    backward pass (a ref). The backward pass knows such a class only by the two class
+    backward pass (a ref). Of such a class the backward pass uses only the two class
     attributes, `transposed_input_aval` and `transposed_input`.
 
     In JAX: `interpreters/ad.py`, `ValAccum` (and the older `UndefinedPrimal`).
@@ -149,8 +148,8 @@ class NullAccumulator(Accumulator):
         pass
 
 
-# The accumulator class for variables of each kind of type; `Accumulator` for kinds that
-# are not here. A file that defines such a type makes the entry.
+# The accumulator class for the variables of each class of types; `Accumulator` for
+# classes without an entry. The file that defines such a class makes the entry.
 accumulator_of_class: dict[type[AbstractValue], type[Accumulator]] = {}
 
 
@@ -167,7 +166,7 @@ def is_linear(x: Any) -> bool:
 
 @dataclass(frozen=True)
 class AxisData:
-    """The axis that `vmap` adds: its name (or `no_axis_name`), size, and cut of a mesh.
+    """The axis that `vmap` adds: name (or `no_axis_name`), size, and cut over a mesh.
 
     In JAX: `interpreters/batching.py`, `AxisData`.
     """
@@ -186,8 +185,8 @@ class _NoAxisName:
 no_axis_name = _NoAxisName()
 
 # ----------------------------------------------------------------------------------
-# Four primitives that the interpreters and the rules of other primitives use. Their
-# rules are set in files of `primitives/`, one floor up.
+# Four primitives that the interpreters and the rules of other primitives use. The files
+# named here set their rules.
 # ----------------------------------------------------------------------------------
 
 add_any_p = register(Primitive("add_any"))  # arithmetic.py
@@ -223,7 +222,7 @@ def zeros_of(aval: AbstractValue) -> Any:
 
 
 def final_sharding(place: Any, name: str) -> Any:
-    """The `out_sharding` that a user gave the function `name`, as equations say it."""
+    """The parameter for `place`, the `out_sharding` that a user passed to `name`."""
     for extension in type_extensions.values():
         place = extension.final(place, name)
     return place
@@ -237,7 +236,7 @@ def _broadcast(x: Any, shape: Shape, dims: Shape = (), sharding: Any = None) -> 
 
 
 def _as_array(scalar: Any, aval: ShapedArray) -> Any:
-    """A scalar as a value with the methods of an array, since users may get to see it.
+    """A scalar as a value with the methods of an array, because users may receive it.
 
     The parents of the current trace lead to the outermost one. If it computes, the
     result is an Array; if it writes a program, a tracer of that program.
@@ -331,8 +330,8 @@ def standard_type_rule(
     """A type rule put together from one small rule for each field of the type.
 
     Each is called with the types of the operands and the parameters. By default the
-    result is weakly typed if all operands are. How it is cut over a mesh is added by
-    `programs/explicit/`.
+    result is weakly typed if all operands are. `programs/sharding/explicit_types.py`
+    adds how it is cut over a mesh.
     """
 
     def rule(*avals: ShapedArray, **params) -> tuple[ShapedArray, frozenset]:
@@ -400,14 +399,14 @@ def check_accepted(name: str, position: str, accepted: set, dtype: Any) -> None:
 
 
 def check_same_dtypes(name: str, avals: Sequence[ShapedArray]) -> None:
-    """TypeError unless all operands have one dtype: lax converts nothing by itself."""
+    """TypeError unless all operands have one dtype, because lax does not promote."""
     first = avals[0].dtype
     if all(aval.dtype == first for aval in avals):
         return
     names = ", ".join(aval.dtype.name for aval in avals)
     raise TypeError(
         f"lax.{name} requires arguments to have the same dtypes, got {names}. Tip: "
-        "minijax.numpy functions (and the operators) promote dtypes by themselves; or "
+        "minijax.numpy functions (and the operators) promote dtypes automatically; or "
         f"convert one operand, as in `lax.convert_element_type(x, {first.name!r})`."
     )
 
@@ -417,8 +416,8 @@ def broadcast_shapes_of_operands(
 ) -> tuple[int, ...]:
     """The shape of an elementwise result.
 
-    Scalars go with everything; other operands must have one rank, and dimensions of
-    size 1 are repeated. TypeError, with all shapes, otherwise.
+    Scalars are repeated to any shape; other operands must have one rank, and dimensions
+    of size 1 are repeated. Otherwise TypeError, with all shapes.
     """
     arrays = [shape for shape in shapes if shape]
     if not arrays:

@@ -1,4 +1,4 @@
-"""Access to jaxlib: start-up order, names, and differences of versions.
+"""Access to jaxlib: start-up order, names, and differences between versions.
 
 Everything that minijax takes from jaxlib comes through this file or one of its
 neighbours in `minijax/backend/`. No other room writes `import jaxlib`, so that a new
@@ -53,10 +53,10 @@ topological_sort = _utils.topological_sort
 
 
 def uninterrupted(function: Any) -> Any:
-    """The function, in which Ctrl-C waits until the end: for what must not stay half.
+    """Decorator: Ctrl-C interrupts the program only after the function has returned.
 
-    An import of a C++ extension that an interrupt ends cannot be begun again: what it
-    has registered stays. Interrupts come to the main thread only.
+    For work that cannot be repeated after an interrupt, such as the import of a C++
+    extension, which registers things once. Interrupts reach the main thread only.
     """
 
     @functools.wraps(function)
@@ -82,8 +82,8 @@ _process_wide: list[Any] = []
 def set_process_wide_state() -> None:
     """Gives jaxlib the three settings objects that its C++ code reads.
 
-    There is one set per process. minijax never reads ours again (it passes
-    `enable_x64` explicitly). To be called before the first client is made.
+    There is one set per process. minijax does not read it (it passes `enable_x64`
+    explicitly). Call this function before the first client is made.
     """
     make = _jax.config.Config
     quiet = {"include_in_jit_key": False, "include_in_trace_context": False}
@@ -96,8 +96,8 @@ def set_process_wide_state() -> None:
     _process_wide.extend((enable_x64, disable_jit, post_hook))
 
 
-# Threads of C++ may not touch Python's reference counts, so they leave tracebacks and
-# arrays in a queue. This empties it; it runs whenever Python collects its own garbage.
+# C++ threads must not change Python's reference counts, so they put tracebacks and
+# arrays in a queue. This function empties it; Python's garbage collector calls it.
 release_references = _jax.collect_garbage
 
 
@@ -126,8 +126,8 @@ def result_handler(aval: Any, sharding: Any, committed: bool) -> Any:
 class Clients(dict[str, Any]):
     """The clients of this process by platform name ("cpu"), the default one first.
 
-    `backend/clients.py` replaces `make` and `__missing__`: it knows several platforms,
-    which of them the user asked for, and what to say of one that is not there.
+    `backend/clients.py` replaces `make`, to start the platforms that the user selected,
+    and adds `__missing__`, the error for a platform that is not there.
     """
 
     to_fill = {"make"}
@@ -188,8 +188,8 @@ replicated = HloSharding.replicate()
 class Sharding(_jax.Sharding):
     """Which part of an array each device holds.
 
-    jaxlib reads `_internal_device_list`, `memory_kind`, `num_devices` and
-    `_to_xla_hlo_sharding` of it. `sharding_methods` adds what users ask.
+    jaxlib reads its `_internal_device_list`, `memory_kind`, `num_devices` and
+    `_to_xla_hlo_sharding`. `sharding_methods` adds the methods for users.
 
     In JAX: `jax.sharding.Sharding`.
     """
@@ -248,9 +248,9 @@ def put(array: np.ndarray, aval: Any, device: Any, committed: bool) -> Any:
 
     Args:
       array: any strides and byte order; its dtype and shape must be those of `aval`
-        already. jaxlib takes an array of another dtype without complaint.
+        already. jaxlib does not check this.
       aval: an object with `shape`, `dtype` and `weak_type`; the result keeps it.
-      device: where to.
+      device: the device to copy to.
       committed: whether the result is committed to the device.
 
     Returns:

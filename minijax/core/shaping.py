@@ -2,10 +2,10 @@
 
 These primitives compute little; XLA mostly fuses them into the operations that read the
 result. All are linear, and their transposes are similar: convert back, reshape back,
-permute back; the transpose of repeating adds up the copies.
+permute back; the transpose of repetition sums the copies.
 
-In a program that is being written down, a conversion or a repetition that changes
-nothing leaves no equation, and a converted scalar constant is another constant.
+While a program is traced, a conversion or repetition that changes nothing adds no
+equation, and a conversion of a scalar constant gives another constant.
 
 In JAX: `lax/lax.py`.
 """
@@ -127,7 +127,7 @@ def _convert_lowering(ctx, x, **params):
     if source == target:
         return x
     if target == np.bool_:
-        # StableHLO would cut the bits off; true is what is not zero.
+        # StableHLO's conversion would drop bits; every nonzero value is true.
         zeros = ctx.full_like(0, ShapedArray(aval_in.shape, source))
         return compare(x, zeros, "NE", source)
     return hlo.stablehlo.convert(ctx.result_type(), x)
@@ -149,7 +149,7 @@ def compare(x, y, direction: str, dtype, float_kind: str = "FLOAT") -> Any:
 
 
 def _convert_staging(trace, args, params):
-    """Write nothing for a conversion of a scalar constant or to the same type."""
+    """Add no equation for a conversion of a scalar constant or to the same type."""
     x = trace.lift(args[0])
     dtype, weak = params["new_dtype"], params["weak_type"]
     if not isinstance(x.aval, ShapedArray) or dtypes.is_float0(dtype):
@@ -242,7 +242,7 @@ def convert_element_type_to(
 
 
 def _numpy_converts(scalar, dtype) -> bool:
-    """Whether NumPy gives the scalar's value in `dtype`: not of inf as an integer."""
+    """Whether NumPy can convert a scalar to `dtype`; not inf to an integer."""
     if dtypes.is_float0(dtype):
         return False
     if not dtypes.issubdtype(dtype, np.integer):
@@ -306,7 +306,7 @@ broadcast_in_dim_p.pretty = _broadcast_pretty
 
 
 def _broadcast_transpose(ct, x, *, shape, broadcast_dimensions, sharding):
-    """Add up what was repeated."""
+    """Sum over the repeated axes."""
     if not is_linear(x):
         return [None]
     units, repeated = _repeated_axes(x.shape, len(shape), broadcast_dimensions)
@@ -340,7 +340,7 @@ def _broadcast_lowering(ctx, x, *, shape, broadcast_dimensions, sharding):
 
 
 def _broadcast_staging(trace, args, params):
-    """Write nothing where nothing is repeated or moved."""
+    """Add no equation if nothing is repeated or moved."""
     shape = params["shape"]
     if get_aval(args[0]).shape != shape or params["sharding"] is not None:
         return NotImplemented
@@ -366,7 +366,7 @@ def broadcast_in_dim(
       broadcast_dimensions: for each axis of the operand, its place in the result.
 
     Raises:
-      TypeError: when the sizes or dimensions do not fit.
+      TypeError: when a size differs or `broadcast_dimensions` is not as above.
     """
     rank = get_aval(operand).ndim
     if rank == len(shape) and not len(broadcast_dimensions) and out_sharding is None:

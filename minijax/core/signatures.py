@@ -1,9 +1,9 @@
-"""Between users' functions and flat lists: arguments, static values, names, messages.
+"""Users' functions as functions of flat lists: arguments, static values, names.
 
 Transformations work on flat lists of arrays. Of a call `f(params, x, n=3)` with `n`
 static, `CallSignature.flatten` gives the leaves of `((params, x), {})`, their tree, and
-the static value 3 with its name. `call` puts other leaves, tracers, in their places and
-calls the function. `leaf_names` names every leaf for messages (`params['w1']`).
+the static value 3 with its name. `call` calls the function with other leaves, such as
+tracers, in their places. `leaf_names` names every leaf for messages (`params['w1']`).
 
 In JAX: `jax/_src/api_util.py`.
 """
@@ -64,7 +64,7 @@ def check_callable(fun: Any, transformation: str) -> None:
 
 
 def as_tuple(value: Any) -> tuple:
-    """A tuple of a single value, or of what an iterable holds."""
+    """A tuple of a single value or of the items of an iterable; empty for None."""
     if value is None:
         return ()
     if isinstance(value, str) or not isinstance(value, Iterable):
@@ -73,7 +73,7 @@ def as_tuple(value: Any) -> tuple:
 
 
 def argnums_tuple(value: Any, name: str) -> tuple[int, ...]:
-    """Positions of arguments as a tuple of ints; TypeError, naming `name`, else."""
+    """Positions of arguments as a tuple of ints; if not, a TypeError with `name`."""
     numbers = as_tuple(value)
     for number in numbers:
         if isinstance(number, bool) or not hasattr(number, "__index__"):
@@ -84,7 +84,7 @@ def argnums_tuple(value: Any, name: str) -> tuple[int, ...]:
 
 
 def argnames_tuple(value: Any, name: str) -> tuple[str, ...]:
-    """Names of arguments as a tuple of strings; TypeError, naming `name`, else."""
+    """Names of arguments as a tuple of strings; if not, a TypeError with `name`."""
     names = as_tuple(value)
     for item in names:
         if not isinstance(item, str):
@@ -113,7 +113,7 @@ def type_of_description(value: Any) -> AbstractValue:
 
 @dataclass(frozen=True)
 class JitOptions:
-    """What `jit` was asked for: part of every cache key."""
+    """The options of `jit`, which are part of every cache key."""
 
     static_argnums: tuple[int, ...] = ()
     static_argnames: tuple[str, ...] = ()
@@ -156,7 +156,7 @@ class CallSignature:
 
     @functools.cached_property
     def parameters(self) -> list[inspect.Parameter] | None:
-        """Those of the function, read when first asked for; built-ins may have none."""
+        """The function's parameters, read at the first use; None for some built-ins."""
         with contextlib.suppress(ValueError, TypeError):
             return list(inspect.signature(self.fun).parameters.values())
         return None
@@ -167,7 +167,7 @@ class CallSignature:
     def _both(
         self, nums: tuple[int, ...], names: tuple[str, ...], what: str
     ) -> tuple[tuple[int, ...], tuple[str, ...]]:
-        """Positions with the names they have, and names with their positions."""
+        """(positions, names), each with the arguments of the other where possible."""
         if not (nums or names) or self.parameters is None:
             return nums, names
         positional = self._names_of(_POSITIONAL_ONLY, _POSITIONAL_OR_KEYWORD)
@@ -185,7 +185,8 @@ class CallSignature:
                 f"jitted function {self.name} has invalid argnames {missing} in "
                 f"{what}_argnames. Function takes these args: {known}"
             )
-        if not self._names_of(_VAR_POSITIONAL):  # else they count from the last given
+        # With *args, negative positions count from the last argument of each call.
+        if not self._names_of(_VAR_POSITIONAL):
             nums = tuple(num % count for num in nums)
         more_names = [positional[num] for num in nums if 0 <= num < count]
         more_nums = [positional.index(name) for name in names if name in positional]
@@ -228,7 +229,7 @@ class CallSignature:
     ) -> tuple[AbstractValue, ...]:
         """The types of all leaves, which may be `ShapeDtypeStruct`s by default.
 
-        TypeError, naming the argument, for a leaf that is neither an array nor one.
+        TypeError, naming the argument, for a leaf that has no type.
         """
         with contextlib.suppress(TypeError):
             avals = tuple(map(rule, leaves))
@@ -346,15 +347,15 @@ class CallSignature:
         )
 
 
-# What must hold for values that are not arrays, such as refs, by the class of their
-# types: as arguments, checks called with (signature, bound arguments, position); in the
-# results and constants of a traced program, with (jaxpr, constants, arguments).
+# Checks of values that are not arrays, such as refs, by the class of their types: of
+# arguments, called with (signature, bound arguments, position); of the results and
+# constants of a traced program, called with (jaxpr, constants, arguments).
 argument_checks: dict[type[AbstractValue], Callable] = {}
 program_checks: dict[type[AbstractValue], Callable] = {}
 
 
 def check_program(jaxpr: Jaxpr, consts: Sequence[Any], leaves: Sequence[Any]) -> None:
-    """Raise if a traced program returns or closes over something that it must not."""
+    """Raise if a traced program returns or closes over a value that it must not."""
     for kind in {type(v.aval) for v in (*jaxpr.outvars, *jaxpr.constvars)}:
         if kind in program_checks:
             program_checks[kind](jaxpr, consts, leaves)
@@ -363,7 +364,7 @@ def check_program(jaxpr: Jaxpr, consts: Sequence[Any], leaves: Sequence[Any]) ->
 def lazy_debug_info(fun: Callable, args_tree: Any, traced_for: str) -> DebugInfo:
     """Debug info of a function called with a tuple of arguments of the given tree.
 
-    The names of the leaves are worked out only when a message needs them.
+    The names of the leaves are computed only when a message needs them.
     """
 
     def names() -> tuple[str, ...]:
@@ -384,7 +385,7 @@ def flatten_function(
 ) -> tuple[Callable[..., list[Any]], list[Any]]:
     """(the function from flat leaves to flat leaves, a list for its result's tree).
 
-    The tree is in the list once the function was called.
+    A call of the function puts the tree into the list.
     """
     trees: list[Any] = []
 

@@ -1,10 +1,10 @@
 """Where an operation was written: tracebacks, frames of the user, name stacks.
 
-And what messages say about the function that a program was traced from: `DebugInfo`.
+`DebugInfo` describes, for messages, the function that a program was traced from.
 
-Every equation keeps a `SourceInfo`. Taking one must be cheap, since it happens for
+Every equation keeps a `SourceInfo`. Making one must be cheap, since it happens for
 every traced operation: `current` stores jaxlib's compact traceback, and files, lines
-and columns are worked out only when they are needed.
+and columns are computed only when they are needed.
 
 In JAX: `jax/_src/source_info_util.py`.
 """
@@ -91,7 +91,7 @@ install("name_stack", NameStack())
 
 
 def current() -> SourceInfo:
-    """The SourceInfo of an operation that is being written now.
+    """The SourceInfo of an operation that is traced now.
 
     Within `user_context` it is that of the operation being transformed.
     """
@@ -107,7 +107,7 @@ def current_name_stack() -> NameStack:
 
 _HERE = os.path.dirname(__file__) + os.sep
 _STDLIB = os.path.dirname(os.__file__) + os.sep
-# Where packages are installed may lie inside of the standard library's folder.
+# Packages may be installed in a folder inside of the standard library's.
 _SITE = tuple(
     os.path.join(_STDLIB, folder) + os.sep
     for folder in ("site-packages", "dist-packages")
@@ -228,11 +228,12 @@ def reset_name_stack() -> NameStackContext:
 
 
 class user_context:
-    """Operations inside stand for the line of the operation being transformed.
+    """Context manager: operations inside get the line of `source`.
 
-    A transformation enters it around each rule. An exception that leaves it gets a
-    note which names that line, once: the innermost operation is the one to blame.
-    The name stack is that of `source`, inside of `outer`, unless one is given.
+    A transformation enters it around each rule, with the source of the operation that
+    is transformed. An exception that leaves it gets a note with that line, unless an
+    inner operation has added one. The name stack is that of `source`, inside of
+    `outer`.
     """
 
     __slots__ = ("name_stack", "saved", "traceback")
@@ -273,10 +274,10 @@ class user_context:
 
 
 class fresh_context:
-    """Operations inside are the user's own, at their own lines.
+    """Context manager: operations inside get their own lines.
 
-    Entered where a user's function is called, also when a rule of a transformation
-    is running around it.
+    Entered where a user's function is called, because a rule of a transformation may
+    be the caller.
     """
 
     __slots__ = ("saved",)
@@ -289,7 +290,7 @@ class fresh_context:
         state.user_traceback = self.saved
 
 
-# ---- what messages say of a traced function -----------------------------------------
+# ---- traced functions, in messages --------------------------------------------------
 
 
 class DebugInfo:

@@ -1,16 +1,16 @@
-"""What holds in this thread right now: the slots of `state`, and the trace key.
+"""The state of a thread: the slots of `state`, and the trace key.
 
-`state` answers every "what holds right now?" question of the core: which trace is
-current (`state.trace`), which axis names are bound (`state.axis_env`), which mesh is
-current (`state.mesh`), and what each flag says (`state.enable_x64`). A read is one
-attribute load. Class attributes of `State` are the defaults of the whole process; an
-attribute of the instance is the override of one thread.
+`state` holds the current trace (`state.trace`), the bound axis names
+(`state.axis_env`), the current mesh (`state.mesh`) and the value of each flag
+(`state.enable_x64`). A read is one attribute load. Class attributes of `State` are the
+defaults of the whole process; an attribute of the instance is the override of one
+thread.
 
-`state.trace_key` is one object that stands for everything that can change what
-tracing a function yields. Caches use it as a part of their key: it hashes and compares
-by identity, and equal combinations share one object while it is alive.
+`state.trace_key` is one object for all values that can change the result of tracing.
+Caches use it as a part of their key: it hashes and compares by identity, and equal
+combinations of values share one object while it is alive.
 
-`settings.py` adds slots, and overrides them in one thread for a while; `config` builds
+`settings.py` adds slots and overrides them temporarily in one thread; `config` builds
 the users' flags on top, and declares the slots of those that the core does not read.
 
 In JAX: `jax/_src/config.py`, `State` and `trace_context()`.
@@ -27,8 +27,9 @@ from typing import Any
 class TraceKey:
     """The values of all trace-relevant settings, in the order of `positions`.
 
-    It hashes and compares by identity, which makes it the cheapest possible part of a
-    cache key. `config` gives it `differing`, which tells in which fields two differ.
+    It hashes and compares by identity, so it is the cheapest possible part of a cache
+    key. `config` adds the method `differing`, which names the fields in which two
+    differ.
     """
 
     __slots__ = ("__weakref__", "successors", "values")
@@ -54,15 +55,15 @@ class State(threading.local):
     # while a rule of a transformation runs (None: the real call stack).
     name_stack: Any = None
     user_traceback: Any = None
-    # Called with the operands of each equation that is written down; None: not needed.
+    # Called with the operands of each equation before it is recorded, unless None.
     entering: Any = None
 
     # Contexts and flags that decide what a trace yields: the trace key, in this order.
     axis_env: Any = ()
     mesh: Any = None
     abstract_mesh: Any = None
-    # What `minijax.replace` put in the place of traces, as pairs (name, class), so that
-    # no program of one class is taken for one of another.
+    # The classes by which `minijax.replace` replaced traces, as pairs (name, class). In
+    # the key, they keep the programs of one class apart from those of another.
     replaced: tuple[tuple[str, type], ...] = ()
     enable_x64: bool = False
     explicit_x64_dtypes: str = "warn"
@@ -93,7 +94,7 @@ _keys: weakref.WeakValueDictionary[tuple, TraceKey] = weakref.WeakValueDictionar
 # The thread dictionaries that override a trace-relevant slot, by thread identifier.
 # An update of a default must also renew the keys of these threads.
 overriding: dict[int, dict[str, Any]] = {}
-# Counts updates of defaults: a saved key is only put back within one generation.
+# Counts updates of defaults: a saved key is restored only within one generation.
 generation = 0
 
 

@@ -23,7 +23,7 @@ from .shaping import Shape, broadcast_in_dim
 
 
 def zero(dtype) -> np.ndarray:
-    """Where sums, `or` and `xor` start."""
+    """The neutral element of sums, `or` and `xor`."""
     return np.zeros((), dtype)
 
 
@@ -73,8 +73,8 @@ def reduction(
 ) -> Primitive:
     """Make `primitive` a reduction of one operand over `axes`; returns it.
 
-    `combine` is the operation of StableHLO, or `(dtype, x, y) -> value`, and
-    `neutral(dtype)` is where it starts.
+    `combine` is the name of an operation of StableHLO, or `(dtype, x, y) -> value`, and
+    `neutral(dtype)` is its neutral element.
 
     In JAX: `lax/lax.py`, `_unary_reduce_lower` and the `standard_primitive`s beside it.
     """

@@ -1,4 +1,4 @@
-"""Pytrees: nested containers of arrays, flattened to a list of leaves and put back.
+"""Pytrees: nested containers of arrays, flattened to a list of leaves and rebuilt.
 
 Tuples, lists, dicts, None (which has no leaves) and named tuples are nodes; other
 classes become nodes by registration. Everything else is a leaf. The work is done by
@@ -45,13 +45,13 @@ default_registry = _new_registry("default_registry", none_is_node=True)
 none_leaf_registry = _new_registry("none_leaf_registry", none_is_node=False)
 
 
-# ---- flatten and put together -------------------------------------------------------
+# ---- flatten and unflatten ----------------------------------------------------------
 
 
 def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Leaf], PyTreeDef]:
     """The leaves of a tree, left to right, and its structure.
 
-    `is_leaf(x)` is asked at every node and may declare it a leaf. The keys of dicts
+    If `is_leaf(x)` is true for a node, the node is a leaf. The keys of dicts
     are taken in sorted order. Raises TypeError when they cannot be sorted.
     """
     return default_registry.flatten(tree, is_leaf)
