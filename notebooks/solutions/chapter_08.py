@@ -2,6 +2,8 @@
 
 import minijax.numpy as jnp
 from minijax import vmap
+from minijax.core.batching import BatchTrace
+from minijax.core.language import set_current_trace
 
 
 def similarity(x, y):
@@ -74,6 +76,34 @@ AXES = [
 ]
 
 
+class MyBatchTrace(BatchTrace):
+    """Each operation on one example becomes one on all of them."""
+
+    def process_primitive(self, primitive, args, params):
+        values, axes = zip(*map(self.to_pair, args)) if args else ((), ())
+        with set_current_trace(self.parent):
+            if all(axis is None for axis in axes):
+                return primitive.bind(*values, **params)
+            out, axes = primitive.batch(self.axis_data, values, axes, **params)
+        if primitive.multiple_results:
+            return [self.tracer(one, axis) for one, axis in zip(out, axes)]
+        return self.tracer(out, axes)
+
+
+class AxisStays(MyBatchTrace):
+    """Wrong: it takes axis 0 of each answer, wherever the rule says it is."""
+
+    def tracer(self, value, axis):
+        return super().tracer(value, axis if axis is None else 0)
+
+
+class OfMinijax(BatchTrace):
+    """Wrong: it leaves the work to minijax's own."""
+
+    def process_primitive(self, primitive, args, params):
+        return super().process_primitive(primitive, args, params)
+
+
 # From the first idea to what to read; `hint("NN.N")` gives one after the other.
 HINTS = {
     "08.1": (
@@ -103,6 +133,13 @@ HINTS = {
         "keep their order.",
         "`vmap(scaled, in_axes=(0, None), out_axes=1)` in this chapter.",
     ),
+    "08.6": (
+        "it is the way of exercise 06.5: take the operands apart, let the parent be in "
+        "charge, ask the rule, put the answer together.",
+        "a rule returns two things: the answer for all examples, and its axis; for a "
+        "primitive with several results both are lists.",
+        "BatchTrace.process_primitive in minijax/core/batching.py.",
+    ),
 }
 
 # Each answer is the tuple of arguments for `check`, made when it is needed.
@@ -112,6 +149,7 @@ SOLUTIONS = {
     "08.3": lambda: (matmul_rule,),
     "08.4": lambda: (columns,),
     "08.5": lambda: (AXES,),
+    "08.6": lambda: (MyBatchTrace,),
 }
 WRONG = {
     "08.1": [lambda: ([0, 0, 0, 0, 0],), lambda: ([1, 0],)],
@@ -119,6 +157,7 @@ WRONG = {
     "08.3": [lambda: (matmul_rule_at_the_front,), lambda: (matmul_rule_by_vmap,)],
     "08.4": [lambda: (columns_by_hand,), lambda: (columns_with_transposes,)],
     "08.5": [lambda: ([(0, 0)] * 10,), lambda: ([*AXES[:3], AXES[2], *AXES[4:]],)],
+    "08.6": [lambda: (AxisStays,), lambda: (OfMinijax,)],
 }
 # What `check` says of each wrong answer.
 COMPLAINTS = {
@@ -127,4 +166,5 @@ COMPLAINTS = {
     "08.3": ["It raised TypeError", "exactly one dot_general"],
     "08.4": ["Its shape is (16, 4)", "shows a transpose"],
     "08.5": ["Puzzle 1: ", "Puzzle 4: Its shape is (3, 4), not (4, 3)"],
+    "08.6": ["axis 0 of float32[3,4] is not", "minijax's own process_primitive"],
 }

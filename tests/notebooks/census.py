@@ -45,6 +45,7 @@ from tests.notebooks import (  # noqa: E402
     test_judges_of_predictions,
     test_judges_of_programs,
     test_judges_of_puzzles,
+    test_judges_of_traces,
     test_kernel_puzzles,
 )
 
@@ -54,6 +55,7 @@ OF_ANSWERS = (
     test_judges_of_15,
     test_judges_of_21,
     test_judges_of_programs,
+    test_judges_of_traces,
 )
 
 

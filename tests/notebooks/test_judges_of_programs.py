@@ -21,9 +21,6 @@ from minijax import (
     nn,
     vmap,
 )
-from minijax.core.autodiff import JVPTrace, JVPTracer, apply_jvp
-from minijax.core.language import eval_trace, set_current_trace
-from minijax.core.rules import Zero, instantiate, zero_tangent_of
 from minijax.experimental import io_callback
 from minijax.experimental import pallas as pl
 from minijax.experimental.pallas import tpu as pltpu
@@ -148,107 +145,6 @@ wrong("06.3", "the tangent is", atan_by("atan_c", lambda t, y, x: -t / (1.0 + x 
 wrong("06.3", "the tangent is", atan_by("atan_d", lambda t, y, x: t / (1.0 - x * x)))
 wrong("06.3", "the tangent is", atan_by("atan_e", lambda t, y, x: t / (1.0 + y * y)))
 wrong("06.3", "For [", atan_by("atan_f", lambda t, y, x: t, np.tan))
-
-
-# 06.5: a trace of one's own.
-Given = answers("06").MyJVPTrace
-
-
-def trace_by(process_primitive):
-    return type("MyJVPTrace", (Given,), {"process_primitive": process_primitive})
-
-
-def pairs_of(self, args):
-    return [list(part) for part in zip(*map(self.to_pair, args))] or [[], []]
-
-
-def by_indices(self, primitive, args, params):
-    values, tangents = pairs_of(self, args)
-    moves = [i for i, t in enumerate(tangents) if type(t) is not Zero]
-    with set_current_trace(self.parent):
-        if moves:
-            out = apply_jvp(primitive, values, tangents, params)
-        else:
-            out = primitive.bind(*values, **params), None
-    if not moves:
-        return out[0]
-    several = primitive.multiple_results
-    return [*map(self.tracer, *out)] if several else self.tracer(*out)
-
-
-def plain_first(self, primitive, args, params):
-    """Who has no tracer of this trace among the operands leaves it to the parent."""
-    if not any(map(self.is_mine, args)):
-        return self.parent.process_primitive(primitive, args, params)
-    with set_current_trace(self.parent):
-        out = apply_jvp(primitive, *pairs_of(self, args), params)
-    if primitive.multiple_results:
-        return tuple(self.tracer(*pair) for pair in zip(*out))
-    return self.tracer(*out)
-
-
-def slip(
-    change=lambda self, values, tangents: (values, tangents),
-    plain=True,
-    parent=lambda self: self.parent,
-    pack=lambda self, primitive, out: (
-        [*map(self.tracer, *out)] if primitive.multiple_results else self.tracer(*out)
-    ),
-):
-    """A trace that is right but for one thing."""
-
-    def process_primitive(self, primitive, args, params):
-        values, tangents = change(self, *pairs_of(self, args))
-        with set_current_trace(parent(self)):
-            if plain and all(isinstance(t, Zero) for t in tangents):
-                return primitive.bind(*values, **params)
-            return pack(self, primitive, apply_jvp(primitive, values, tangents, params))
-
-    return trace_by(process_primitive)
-
-
-def instantiated(self, values, tangents):
-    return values, [instantiate(t) for t in tangents]
-
-
-def second_stays(self, values, tangents):
-    return values, tangents[:1] + [zero_tangent_of(v) for v in values[1:]]
-
-
-def all_values(self, values, tangents):
-    """Takes the pairs of an outer trace apart, too."""
-    return [v.primal if isinstance(v, JVPTracer) else v for v in values], tangents
-
-
-def value_twice(self, primitive, out):
-    if primitive.multiple_results:
-        return [self.tracer(x, x) for x in out[0]]
-    return self.tracer(out[0], out[0])
-
-
-def without_change(self, primitive, out):
-    """A list of answers goes back as it is."""
-    return out[0] if primitive.multiple_results else self.tracer(*out)
-
-
-right("06.5", slip())
-right("06.5", trace_by(by_indices))
-right("06.5", trace_by(plain_first))
-wrong(
-    "06.5", "nothing for sin, and should return one result", trace_by(lambda *_: None)
-)
-wrong("06.5", "are enough", slip(instantiated))
-wrong("06.5", "For x * jnp.arange(3.0): It raised", slip(plain=False))
-wrong("06.5", "For 3.0 - x at", slip(second_stays))
-wrong("06.5", "For jnp.sin(x) at", slip(pack=value_twice))
-wrong("06.5", "For jnp.stack(jnp.split(x, 3)) at", slip(pack=without_change))
-wrong("06.5", "given a list", slip(pack=lambda self, _, out: self.tracer(*out)))
-wrong("06.5", "a tuple for sin, and", slip(pack=lambda self, _, out: out))
-wrong("06.5", "For jvp(jnp.sin, (x,), (x,))[1] at x", slip(all_values))
-wrong("06.5", "The parent, and no other", slip(parent=lambda self: eval_trace))
-wrong("06.5", "without end", slip(parent=lambda self: self))
-wrong("06.5", "minijax's own process_primitive", JVPTrace)
-wrong("06.5", "takes a class, and got", Given.process_primitive)
 
 
 # 07.5: three transposes; 08.5: ten pairs of axes.

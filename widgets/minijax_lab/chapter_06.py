@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from minijax_lab.answers import difference, first_wrong
-from minijax_lab.evidence import callers, calls_of, count, largest
-from minijax_lab.grading import Exercise, Prediction, TookTooLong, raised
+from minijax_lab.evidence import calls_of, count, largest
+from minijax_lab.grading import Exercise, Prediction
 
 PREDICTIONS = {
     "06.r1": Prediction(
@@ -204,87 +204,25 @@ PROGRAMS = (
 )
 
 
-class Refused(Exception):
-    """What a learner's trace did wrong, in a sentence."""
-
-
-def watched(made: type) -> type:
-    """The learner's class, which refuses results that are no results at once."""
-
-    class Watched(made):  # type: ignore[misc]
-        def process_primitive(self, primitive: Any, args: Any, params: Any) -> Any:
-            found = super().process_primitive(primitive, args, params)
-            several = isinstance(found, (list, tuple))
-            if found is None or several != primitive.multiple_results:
-                right = "a list" if primitive.multiple_results else "one result"
-                given = "nothing" if found is None else f"a {type(found).__name__}"
-                raise Refused(
-                    f"process_primitive returns {given} for {primitive.name}, and "
-                    f"should return {right}."
-                )
-            return found
-
-        def tracer(self, value: Any, tangent: Any) -> Any:
-            if "JVPTrace" in callers(sys._getframe(1)):
-                raise Refused("minijax's own process_primitive runs in it: write it.")
-            if isinstance(value, (list, tuple)):
-                raise Refused("tracer is given a list, and makes a pair of one result.")
-            return super().tracer(value, tangent)
-
-    return Watched
-
-
 def grade_trace(made: type, *, programs: Sequence[str] = PROGRAMS) -> str | None:
     """A JVPTrace of the learner's in the engine: numbers, and no needless equation."""
     import minijax
     import minijax.numpy as jnp
-    from minijax import jvp, lax, make_jaxpr
+    from minijax import jvp, lax
+    from minijax_lab.interpreter_check import Run, trace_complaint
 
     x = np.array([0.5, -1.0, 2.0], np.float32)
     t = np.array([1.0, -2.0, 0.5], np.float32)
     names = {"jnp": jnp, "jvp": jvp, "lax": lax, "minijax": minijax}
     names["one"] = np.ones(3, np.float32)
-    minijax.replace(JVPTrace=made)  # says what a class lacks
-    own = minijax.replace(JVPTrace=watched(made))
-    for text in programs:
+
+    def run(text: str) -> Run:
         function = eval(f"lambda x: {text}", names)
+        where = [f" at x = {x}, moved by {t}, the {k}" for k in ("value", "tangent")]
+        return Run(text, lambda x, t: jvp(function, (x,), (t,)), (x, t), where)
 
-        def both(x: Any, t: Any, f: Callable[..., Any] = function) -> Any:
-            return jvp(f, (x,), (t,))
-
-        case = f"For {text}"
-        wanted, few = both(x, t), count(make_jaxpr(both)(x, t))
-        try:
-            with own:
-                found = both(x, t)
-                case = f"For {text} under make_jaxpr"
-                many = count(make_jaxpr(both)(x, t))
-        except TookTooLong:
-            raise
-        except Refused as error:
-            return f"{case}: {error}"
-        except RecursionError:
-            return (
-                f"{case}: process_primitive is asked again for what it binds, without "
-                "end. The parent has to be in charge meanwhile."
-            )
-        except minijax.errors.UnexpectedTracerError:
-            return (
-                f"{case}: a tracer came to a trace that does not know it. The parent, "
-                "and no other, has to be in charge of what you bind."
-            )
-        except Exception as error:
-            return f"{case}: {raised(error)}"
-        for kind, mine, right in zip(("value", "tangent"), found, wanted):
-            told = difference(np.asarray(mine), np.asarray(right), atol=1e-5)
-            if told:
-                return f"For {text} at x = {x}, moved by {t}, the {kind}: {told}"
-        if many > few:
-            return (
-                f"For {text} the program of jvp has {many} equations, and {few} are "
-                "enough: nothing is computed for a tangent that is Zero."
-            )
-    return None
+    needless = "nothing is computed for a tangent that is Zero."
+    return trace_complaint("JVPTrace", made, map(run, programs), needless)
 
 
 EXERCISES = {

@@ -188,10 +188,48 @@ def grade_pairs(answers: Any) -> str | None:
     return None
 
 
+# What a BatchTrace runs, from the smallest: the examples are in axis 1 of x, in axis 0
+# of y, and z is shared.
+MAPPED = (
+    "jnp.sin(x)",
+    "x * z",
+    "x + y",
+    "jnp.cos(z) * y",
+    "jnp.dot(x, z)",
+    "jnp.stack(jnp.split(x, 3))",
+    "lax.sort((y, x))[1]",
+    "minijax.jit(lambda z: z + x)(z)",
+    "lax.scan(lambda c, a: (c * a, c + a), 1.0, y)[1]",
+    "minijax.vmap(lambda a: a * x - z)(z)",
+    "minijax.grad(lambda a: jnp.sum(jnp.sin(a * y)))(x)",
+)
+
+
+def grade_trace(made: type) -> str | None:
+    """A BatchTrace of the learner's in the engine: numbers, no needless equation."""
+    import minijax
+    import minijax.numpy as jnp
+    from minijax import lax
+    from minijax_lab.interpreter_check import Run, trace_complaint
+
+    numbers = np.random.default_rng(8).normal(size=(3, 3, 4)).astype(np.float32)
+    x, y, z = numbers[0], numbers[1].T, numbers[2, :, 0]
+    names = {"jnp": jnp, "lax": lax, "minijax": minijax}
+
+    def run(text: str) -> Run:
+        function = eval(f"lambda x, y, z: {text}", names)
+        mapped = minijax.vmap(function, (1, 0, None))
+        return Run(text, mapped, (x, y, z), [", with the examples in front"])
+
+    needless = "what no operand has examples of is computed once."
+    return trace_complaint("BatchTrace", made, map(run, MAPPED), needless)
+
+
 EXERCISES = {
     "08.1": Exercise(grade_axes),
     "08.2": Exercise(grade_similarities),
     "08.3": Exercise(grade_matmul_rule),
     "08.4": Exercise(grade_columns),
     "08.5": Exercise(grade_pairs),
+    "08.6": Exercise(grade_trace),
 }

@@ -2,13 +2,15 @@
 
 Each program is a few array operations, chosen by a seeded generator. It runs once on
 minijax's own class and once on the learner's, and the numbers must agree. The smallest
-program that fails is shown.
+program that fails is shown. Exercises 06.5 and 08.6, in which a learner writes a trace,
+are graded by `trace_complaint`, which counts equations, too.
 """
 
 from __future__ import annotations
 
 import random
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -18,6 +20,8 @@ import minijax
 import minijax.numpy as jnp
 from minijax.core import language
 from minijax.transforms.replacement import INTERFACES, replace
+from minijax_lab.answers import difference
+from minijax_lab.evidence import callers, count
 from minijax_lab.grading import GENERATED, TookTooLong, raised, time_limit
 
 PROGRAMS = 200
@@ -160,4 +164,96 @@ def unlike(found: Any, expected: Any) -> str | None:
             return f"The shape is {np.shape(leaf)} and should be {np.shape(wanted)}."
         if not np.allclose(leaf, wanted, rtol=1e-4, atol=1e-5):
             return f"It gives {np.asarray(leaf)} and should give {np.asarray(wanted)}."
+    return None
+
+
+@dataclass
+class Run:
+    """What a learner's trace has to run: a function that uses a transformation.
+
+    Attributes:
+      text: the program in it, for a sentence.
+      function, args: what is called.
+      where: how each of its results is called in a sentence.
+    """
+
+    text: str
+    function: Callable[..., Any]
+    args: tuple[Any, ...]
+    where: Sequence[str]
+
+
+class Refused(Exception):
+    """What a learner's trace did wrong, in a sentence."""
+
+
+def watched(kind: str, made: type) -> type:
+    """The learner's class, which refuses results that are no results at once."""
+
+    class Watched(made):  # type: ignore[misc]
+        def process_primitive(self, primitive: Any, args: Any, params: Any) -> Any:
+            found = super().process_primitive(primitive, args, params)
+            several = isinstance(found, (list, tuple))
+            if found is None or several != primitive.multiple_results:
+                right = "a list" if primitive.multiple_results else "one result"
+                given = "nothing" if found is None else f"a {type(found).__name__}"
+                raise Refused(
+                    f"process_primitive returns {given} for {primitive.name}, and "
+                    f"should return {right}."
+                )
+            return found
+
+        def tracer(self, value: Any, *rest: Any) -> Any:
+            if kind in callers(sys._getframe(1)):
+                raise Refused("minijax's own process_primitive runs in it: write it.")
+            if isinstance(value, (list, tuple)):
+                raise Refused("tracer is given a list, and makes a pair of one result.")
+            return super().tracer(value, *rest)
+
+    return Watched
+
+
+def trace_complaint(
+    kind: str, made: type, runs: Iterable[Run], needless: str
+) -> str | None:
+    """What is wrong with a learner's trace in the engine, or None: numbers, equations.
+
+    `needless` is said of one that writes more equations than minijax's own.
+    """
+    replace(**{kind: made})  # says what a class lacks
+    own = replace(**{kind: watched(kind, made)})
+    for run in runs:
+        case = f"For {run.text}"
+        wanted = minijax.tree.leaves(run.function(*run.args))
+        few = count(minijax.make_jaxpr(run.function)(*run.args))
+        try:
+            with own:
+                found = minijax.tree.leaves(run.function(*run.args))
+                case = f"For {run.text} under make_jaxpr"
+                many = count(minijax.make_jaxpr(run.function)(*run.args))
+        except TookTooLong:
+            raise
+        except Refused as error:
+            return f"{case}: {error}"
+        except RecursionError:
+            return (
+                f"{case}: process_primitive is asked again for what it binds, without "
+                "end. The parent has to be in charge meanwhile."
+            )
+        except minijax.errors.UnexpectedTracerError:
+            return (
+                f"{case}: a tracer came to a trace that does not know it. The parent, "
+                "and no other, has to be in charge of what you bind."
+            )
+        except Exception as error:
+            return f"{case}: {raised(error)}"
+        for where, mine, right in zip(run.where, found, wanted):
+            told = difference(np.asarray(mine), np.asarray(right), atol=1e-5)
+            if told:
+                return f"For {run.text}{where}: {told}"
+        if many > few:
+            return (
+                f"For {run.text} the program has {many} equations, and {few} are "
+                f"enough: {needless}"
+            )
     return None
