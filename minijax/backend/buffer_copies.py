@@ -6,12 +6,11 @@ In JAX: `jax/_src/array.py`, and `interpreters/pxla.py`, `shard_args`.
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import functools
 import sys
 import threading
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -139,8 +138,7 @@ def unsafe_buffer_pointer(buffer: Any) -> int:
         return buffer.unsafe_buffer_pointer()
 
 
-@dataclasses.dataclass(frozen=True)
-class _PartAval:
+class _PartAval(NamedTuple):
     """The aval of one part of an array, where the caller has no better one."""
 
     shape: tuple[int, ...]

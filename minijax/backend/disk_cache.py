@@ -21,7 +21,7 @@ import threading
 import time
 import warnings
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 from minijax.backend.build_settings import BuildSettings
 from minijax.backend.hlo_parts import strip_locations
@@ -29,8 +29,7 @@ from minijax.core.compiler import Executable, compile_module, device_list_of, pr
 from minijax.core.runtime import jaxlib_version_text
 
 
-@dataclasses.dataclass(frozen=True)
-class Policy:
+class Policy(NamedTuple):
     """Where programs are kept, and which.
 
     Attributes:

@@ -7,13 +7,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from minijax.backend import dumps, mosaic, targets, triton
 from minijax.backend.build_settings import BuildSettings
-from minijax.backend.targets import Target
 from minijax.core import compiler, errors, lowering, source_info
 from minijax.support.user_source import summarize
+
+if TYPE_CHECKING:
+    from minijax.backend.targets import Target
 
 # Compiled as what will run: nothing is spared.
 ONE_DEVICE = BuildSettings(fast_compile=False)
@@ -33,6 +34,8 @@ def find(name: Any) -> Target:
         raise errors.type_error(
             f"target is a text such as 'h100', got {name!r} ({type(name).__name__})."
         )
+    from minijax.backend import targets
+
     return targets.find(name)
 
 
@@ -74,6 +77,8 @@ def ptx(
     settings: BuildSettings = ONE_DEVICE,
 ) -> str:
     """The kernels of a GPU's program as NVIDIA's portable assembly."""
+    from minijax.backend import dumps
+
     refuse_calls(target, lowered)
     with (
         lowered.context,
@@ -82,20 +87,16 @@ def ptx(
         return "\n".join(dump.read(name) for name in dump.names(".ptx"))
 
 
-# For each platform its compiler of kernels, and what finds them in a program.
-_KERNELS = {
-    "tpu": ("mosaic", mosaic.kernels_in),
-    "cuda": ("triton", triton.kernels_in),
-}
-
-
 def kernels(lowered: lowering.Lowered, dialect: str | None) -> str | None:
     """What `pallas_call` made of kernels: "mosaic" for a TPU, "triton" for a GPU.
 
     None if the program is for another platform, or another dialect is asked for.
     """
-    name, kernels_in = _KERNELS.get(lowered.platform, (None, None))
-    if kernels_in is None or dialect != name:
+    if (lowered.platform, dialect) == ("tpu", "mosaic"):
+        from minijax.backend.mosaic import kernels_in
+    elif (lowered.platform, dialect) == ("cuda", "triton"):
+        from minijax.backend.triton import kernels_in
+    else:
         return None
     with lowered.context:
         return "\n".join(kernels_in(lowered.module))

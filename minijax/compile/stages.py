@@ -14,11 +14,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from itertools import repeat
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 from minijax.backend import executables, unoptimized
 from minijax.backend.build_settings import BuildSettings
-from minijax.backend.targets import Target
 from minijax.compile import cross_compiling, tokens
 from minijax.compile.compiler_options import check_options
 from minijax.compile.placing import buffer_on
@@ -31,6 +30,9 @@ from minijax.core.trees import tree_flatten, tree_unflatten
 from minijax.support.devices.layouts import Format, Layout, layout_of_xla
 from minijax.support.memory_spaces import sharding_in
 from minijax.values.ref_avals import ShapeDtypeStruct
+
+if TYPE_CHECKING:
+    from minijax.backend.targets import Target
 
 
 def _structs(avals: Any, tree: Any) -> Any:

@@ -23,9 +23,8 @@ import functools
 import threading
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import compress
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import (
     autodiff,
@@ -59,8 +58,7 @@ class _Unspecified:
 UNSPECIFIED = _Unspecified()
 
 
-@dataclass
-class Traced:
+class Traced(NamedTuple):
     """A function traced for one kind of arguments: its program and how to call it.
 
     `outer` are the tracers of outer transformations that the function closes over. They

@@ -24,7 +24,7 @@ import functools
 import weakref
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -403,8 +403,7 @@ def sanitize_name(name: str) -> str:
     return "".join(c if c.isalnum() or c in "_.-" else "_" for c in name)
 
 
-@dataclass
-class Lowered:
+class Lowered(NamedTuple):
     """A lowered program: the module, its context, and how to call the executable.
 
     `constants` are the values of the first arguments of `main`; `kept` are the

@@ -15,7 +15,7 @@ import functools
 import inspect
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from . import dtypes, errors, language
 from .avals import aval_of_description
@@ -124,8 +124,7 @@ class JitOptions:
     compiler_options: tuple = ()
 
 
-@dataclass
-class Bound:
+class Bound(NamedTuple):
     """The arguments of one call: leaves and tree of the dynamic ones, and the statics.
 
     `statics` are triples (position or name, type, value): hashable, and 1 is not 1.0.

@@ -20,7 +20,6 @@ from numpy.exceptions import ComplexWarning
 from minijax.core.array import Array as ndarray
 from minijax.core.dtypes import finfo, iinfo
 from minijax.support.element_types import can_cast, isdtype, promote_types
-from minijax.numpy.rare.bit_packing import packbits, unpackbits
 from minijax.numpy.shapes.broadcasting import (
     broadcast_arrays, broadcast_shapes, broadcast_to,
 )
@@ -44,9 +43,6 @@ from minijax.numpy.shapes.diagonals import (
     tril, triu, vander,
 )
 from minijax.numpy.math.differences import diff, ediff1d, gradient, trapezoid, unwrap
-from minijax.numpy.rare.distinct import (
-    unique, unique_all, unique_counts, unique_inverse, unique_values,
-)
 from minijax.numpy.math.clipping import clip
 from minijax.numpy.products.einstein import einsum, einsum_path
 from minijax.numpy.index.index_tricks import c_, index_exp, mgrid, ogrid, r_, s_
@@ -62,17 +58,7 @@ from minijax.numpy.shapes.joining import (
 from minijax.numpy.shapes.repeating import delete, insert, repeat
 from minijax.numpy.reduce.log_sums import logaddexp, logaddexp2
 from minijax.numpy.reduce.moments import average, mean, std, var
-from minijax.numpy.reduce.nan_reductions import (
-    nanargmax, nanargmin, nancumprod, nancumsum, nanmax, nanmean, nanmin, nanprod,
-    nanstd, nansum, nanvar,
-)
 from minijax.numpy.shapes.padding import apply_along_axis, apply_over_axes, pad
-from minijax.numpy.rare.polynomials import (
-    poly, polyadd, polyder, polydiv, polyint, polymul, polysub, trim_zeros,
-)
-from minijax.numpy.reduce.quantiles import (
-    median, nanmedian, nanpercentile, nanquantile, percentile, quantile,
-)
 from minijax.numpy.reduce.reductions import (
     all, amax, amin, any, argmax, argmin, count_nonzero, max, min, prod, ptp, sum,
 )
@@ -90,10 +76,6 @@ from minijax.numpy.index.selection import (
     choose, compress, extract, piecewise, select, where,
 )
 from minijax.numpy.shapes.sequences import fromfunction, geomspace, linspace, logspace
-from minijax.numpy.rare.series import (
-    convolve, corrcoef, correlate, cov, interp, polyval,
-)
-from minijax.numpy.rare.sets import intersect1d, isin, setdiff1d, setxor1d, union1d
 from minijax.numpy.shapes.shaping import (
     atleast_1d, atleast_2d, atleast_3d, expand_dims, flip, fliplr, flipud, ix_,
     matrix_transpose, moveaxis, permute_dims, ravel, reshape, resize, roll,
@@ -126,7 +108,6 @@ from minijax.numpy.math.elementary_functions import (
     rad2deg, radians, real, reciprocal, sin, sinc, sinh, sqrt, square, tan, tanh,
 )
 from minijax.numpy.shapes.vectorizing import vectorize
-from minijax.numpy.rare.windows import bartlett, blackman, hamming, hanning, kaiser
 
 from minijax.numpy import scalar_types as _scalar_types
 # fmt: on
@@ -135,19 +116,38 @@ if hasattr(_scalar_types, "int1"):  # newer versions of ml_dtypes have it
     int1 = _scalar_types.int1
     uint1 = _scalar_types.uint1
 
-# Loaded on first use: few programs decompose matrices.
+# Loaded on first use: few programs need them.
 _LAZY = ("fft", "linalg")
-_LAZY_FUNCTIONS = ("polyfit", "roots")
+_LAZY_FUNCTIONS = {
+    "rare.bit_packing": "packbits unpackbits",
+    "rare.distinct": "unique unique_all unique_counts unique_inverse unique_values",
+    "rare.fitting": "polyfit roots",
+    "rare.polynomials": (
+        "poly polyadd polyder polydiv polyint polymul polysub trim_zeros"
+    ),
+    "rare.series": "convolve corrcoef correlate cov interp polyval",
+    "rare.sets": "intersect1d isin setdiff1d setxor1d union1d",
+    "rare.windows": "bartlett blackman hamming hanning kaiser",
+    "reduce.nan_reductions": (
+        "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod "
+        "nanstd nansum nanvar"
+    ),
+    "reduce.quantiles": (
+        "median nanmedian nanpercentile nanquantile percentile quantile"
+    ),
+}
+_FILE_OF = {name: f for f, names in _LAZY_FUNCTIONS.items() for name in names.split()}
 
 
 def __getattr__(name: str) -> _Any:
     if name in _LAZY:
         return _importlib.import_module(f"{__name__}.{name}")
-    if name in _LAZY_FUNCTIONS:
-        module = _importlib.import_module("minijax.numpy.rare.fitting")
-        return getattr(module, name)
+    if name in _FILE_OF:
+        module = _importlib.import_module(f"{__name__}.{_FILE_OF[name]}")
+        globals()[name] = getattr(module, name)  # the next call finds it at once
+        return globals()[name]
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_LAZY_FUNCTIONS})
+    return sorted({*globals(), *_LAZY, *_FILE_OF})

@@ -16,8 +16,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -36,8 +35,7 @@ from minijax.values.inner_programs import InnerProgram, inner_programs
 Mask = Any  # True for all keys of an array, or a Boolean array
 
 
-@dataclass(frozen=True)
-class Signature:
+class Signature(NamedTuple):
     """What an operation does to the keys among its inputs and outputs.
 
     `sinks`: input -> which keys it consumes. `sources`: outputs that are fresh keys.

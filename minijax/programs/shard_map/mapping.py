@@ -10,11 +10,10 @@ In JAX: `jax.shard_map`; `jax/_src/shard_map.py`.
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 import math
 from collections.abc import Callable, Iterable, Sequence, Set
-from typing import Any
+from typing import Any, NamedTuple
 
 from minijax.core import errors, language, partial_eval, signatures
 from minijax.core.errors import api_boundary
@@ -255,8 +254,7 @@ def _check_specs(specs: Any, name: str) -> None:
             )
 
 
-@dataclasses.dataclass
-class _Arguments:
+class _Arguments(NamedTuple):
     """The arguments of a call: arrays with their specs, and Python values without."""
 
     everything: list[Any]
@@ -278,8 +276,7 @@ class _Arguments:
         )
 
 
-@dataclasses.dataclass(frozen=True)
-class _Mapping:
+class _Mapping(NamedTuple):
     """One call of shard_map: a function, over the `manual` axes of a mesh."""
 
     name: str

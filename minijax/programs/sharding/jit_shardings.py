@@ -154,7 +154,7 @@ class ShardedJitFunction(JitFunction):
             "in_shardings": tuple(map(_specified, ins)),
             "out_shardings": tuple(map(_specified, outs)),
         }
-        return dataclasses.replace(traced, params=params)
+        return traced._replace(params=params)
 
     def _results(self, traced: Traced) -> list[Any]:
         given = self._options.out_shardings
