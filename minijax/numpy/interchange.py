@@ -39,8 +39,8 @@ def fromstring(string: str, dtype: Any = float, count: int = -1, *, sep: str) ->
 
 def _impure(name: str) -> NotImplementedError:
     return NotImplementedError(
-        f"jnp.{name}() is not implemented, because it would use up its argument each "
-        "time a program is traced, and not when it runs. Write "
+        f"jnp.{name}() is not implemented, because it would consume its argument when "
+        "a program is traced, not when it runs. Write "
         f"jnp.asarray(np.{name}(...)) outside of jit."
     )
 

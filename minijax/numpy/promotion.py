@@ -1,13 +1,13 @@
-"""What happens to the arguments of a `jax.numpy` function before the primitive.
+"""How the arguments of a `jax.numpy` function are prepared for the primitive.
 
 Three steps, in JAX's order: every argument must be an array or a scalar
 (`arraylike.py`), all arguments get one dtype (`promote_dtypes` and its
 inexact, numeric and complex kinds, on the lattice of `minijax.dtypes`), and
 arguments of different rank get leading axes of size one (`promote_shapes`).
 
-Operators come through here millions of times while programs are traced, so each
-step first asks whether there is anything to do at all: two tracers with the very
-same type (types are interned: one object) are passed on untouched.
+Operators run this code millions of times while programs are traced, so each step
+first checks whether there is anything to do: two tracers of the same type (types are
+interned: one object) are returned unchanged.
 
 In JAX: `numpy/util.py`.
 """

@@ -122,7 +122,7 @@ def call_discharge(primitive: Primitive, key: str) -> None:
 
 
 class ClosedCallPrimitive(Primitive):
-    """Written down as one equation; any other trace runs the program's equations."""
+    """One equation while tracing; any other trace runs the program's equations."""
 
     def rebind(self, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         if isinstance(state.trace, partial_eval.DynamicJaxprTrace):

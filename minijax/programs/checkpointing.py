@@ -81,7 +81,7 @@ from minijax.transforms.rematerialize import split_rules, where, where_not
 
 
 class _NotGiven:
-    """The default of an argument that must not be given any more."""
+    """The default of an argument that JAX has removed."""
 
 
 _not_given = _NotGiven()
@@ -96,7 +96,7 @@ def checkpoint(
     static_argnames: str | Sequence[str] = (),
     concrete: Any = _not_given,
 ) -> Callable:
-    """`fun`, whose values are computed again in the backward pass rather than saved.
+    """`fun`, with values recomputed in the backward pass instead of saved.
 
     Args:
       fun: takes and returns trees of arrays.
@@ -464,7 +464,7 @@ remat_p.dce = _remat_dce
 
 @remat_p.def_lowering
 def _remat_lowering(ctx, *operands, jaxpr: Jaxpr, **params) -> list[Any]:
-    """The program in place; behind a barrier if XLA must not find it twice."""
+    """The program inline, behind a barrier if XLA must not merge it with its copy."""
     flags = params["prevent_cse"]
     if isinstance(flags, bool):
         flags = (flags,) * len(operands)
@@ -484,7 +484,7 @@ def _remat_lowering(ctx, *operands, jaxpr: Jaxpr, **params) -> list[Any]:
 
 
 def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[tuple[Any, str]]:
-    """What the backward pass of `f` keeps of the forward pass.
+    """The values that the backward pass of `f` keeps from the forward pass.
 
     Returns pairs of a type and where the value comes from: an argument, a constant, or
     the line of the operation that computes it.

@@ -27,7 +27,7 @@ from minijax.values.array_places import deleted_error
 
 
 class LibraryProgram(dispatch.Program):
-    """A compiled program, launched as its effects and the flags demand."""
+    """A compiled program, launched as its effects and the flags require."""
 
     def __init__(self, lowered: Any, executable: Any, device: Any, committed: bool):
         super().__init__(lowered, executable, device, committed)
@@ -115,7 +115,7 @@ def _warn_of_constants(lowered: Any) -> None:
         warnings.warn(
             f"jit({lowered.name}) closes over arrays of {size:,} bytes, which its "
             "compiled program keeps in memory. Pass them as arguments. The flag "
-            "jax_captured_constants_warn_bytes is the number of bytes from which this "
-            "warning comes; -1 means never.",
+            "jax_captured_constants_warn_bytes is the number of bytes that are allowed "
+            "without this warning; -1 turns it off.",
             stacklevel=user_stacklevel(),
         )

@@ -1,6 +1,6 @@
 """Policies of checkpoint: which values of the forward pass may be saved.
 
-A policy is asked for every equation, `policy(primitive, *avals, **params)`, and answers
+A policy is called for every equation, `policy(primitive, *avals, **params)`. It returns
 True (its results may be saved) or False (they are computed again). `checkpoint_name`
 gives a value a name, as an equation of its own, so that policies can choose by name.
 
@@ -54,18 +54,18 @@ def checkpoint_name(x: Any, name: str) -> Any:
 
 
 def everything_saveable(*_: Any, **__: Any) -> bool:
-    """Save whatever is needed, as without checkpoint."""
+    """Save all values that are needed, as without checkpoint."""
     return True
 
 
 def nothing_saveable(*_: Any, **__: Any) -> bool:
-    """Compute everything again; what checkpoint does without a policy."""
+    """Recompute everything, as checkpoint does without a policy."""
     return False
 
 
 @dataclass(frozen=True)
 class DotsSaveable:
-    """Save products of matrices (and convolutions), which are dear to compute."""
+    """Save products of matrices (and convolutions), which are expensive to compute."""
 
     only_if_no_batch_dims: bool
 

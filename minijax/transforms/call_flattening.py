@@ -70,7 +70,7 @@ def flatten_fun(f: Callable, store: Store, in_tree: Any, *leaves: Any) -> list[A
 def flatten_fun_nokwargs(
     f: Callable, store: Store, in_tree: Any, *leaves: Any
 ) -> list[Any]:
-    """`flatten_fun` with the tree of the positional arguments alone."""
+    """`flatten_fun` for positional arguments only."""
     outputs, tree = tree_flatten(f(*tree_unflatten(in_tree, leaves)))
     store.store(tree)
     return outputs
@@ -82,7 +82,7 @@ def argnums_partial(
     args: Sequence[Any],
     require_static_args_hashable: bool = True,
 ) -> tuple[WrappedFun, tuple]:
-    """(`f` of the arguments at `dyn_argnums` alone, those arguments).
+    """(`f` as a function of the arguments at `dyn_argnums`, those arguments).
 
     ValueError for a fixed argument that cannot be hashed, unless that is allowed.
     """
@@ -151,7 +151,7 @@ def donation_vector(
 def rebase_donate_argnums(
     donate_argnums: Sequence[int], static_argnums: Sequence[int]
 ) -> tuple[int, ...]:
-    """The positions of donated arguments once the static ones are taken out.
+    """The positions of donated arguments among those that are not static.
 
     ValueError for an argument that is both.
     """

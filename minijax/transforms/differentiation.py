@@ -1,7 +1,7 @@
 """jvp, linearize and vjp with messages for users, and linear_transpose.
 
 The work is done by the functions of the same names in `core/api.py`. Here are the
-arguments that few need, and the messages about values that do not fit together. `grad`
+rarely used arguments, and the messages about values that do not match. `grad`
 and `value_and_grad` are those of the core.
 
 In JAX: `jax/_src/api.py`.
@@ -39,7 +39,7 @@ def jvp(
       fun: the function to differentiate.
       primals: a tuple of its arguments.
       tangents: a tuple of the same trees, shapes and dtypes (float0 for integers).
-      has_aux: `fun` returns a pair whose second part is passed on undifferentiated.
+      has_aux: `fun` returns a pair, and its second part is not differentiated.
 
     Returns:
       (value, tangent of the value), and the aux if there is one.
@@ -105,7 +105,7 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> Any:
 
 
 def _push(derivative: api.Derivative, residuals: Sequence[Any], *tangents: Any) -> Any:
-    """`derivative.push` of tangents that fit the arguments."""
+    """Apply `derivative.push` to tangents, after a check of their types."""
     flat, tree = tree_flatten(tangents)
     in_tree, in_avals = derivative.in_tree, derivative.in_avals
     if tree != in_tree:
@@ -140,7 +140,7 @@ def vjp(
       (value, vjp function), and the aux if `has_aux`.
 
     Raises:
-      NotImplementedError: for `reduce_axes`, which JAX does not take any longer either.
+      NotImplementedError: `reduce_axes` is not empty; JAX has removed this feature.
     """
     check_callable(fun, "vjp")
     if reduce_axes:

@@ -61,7 +61,7 @@ def has_refs(closed: ClosedJaxpr) -> bool:
 def discharge_state(
     closed: ClosedJaxpr, should_discharge: bool | Sequence[bool] = True
 ) -> ClosedJaxpr:
-    """The program without refs: contents in, results and then last contents out.
+    """The program without refs: from contents to results, then final contents.
 
     `should_discharge` says for which inputs that are refs (all, or one by one); the
     others stay refs.
@@ -90,7 +90,7 @@ def _discharge_state(
 def eval_discharged(
     jaxpr: Jaxpr, consts: Sequence[Any], should_discharge: Flags, args: Sequence[Any]
 ) -> list[Any]:
-    """Run a program, its refs replaced by their contents: results, last contents.
+    """Run a program with contents in place of refs: (results, final contents).
 
     Raises NotImplementedError for a primitive that takes a ref and has no rule.
     """
@@ -163,7 +163,7 @@ def split_contents(
 def pure_and_donated(
     closed: ClosedJaxpr, donated: Sequence[bool] | None
 ) -> tuple[ClosedJaxpr, tuple[bool, ...], list[Ref]]:
-    """(the pure program, which of its inputs give their memory away, own refs)."""
+    """(the pure program, which of its inputs are donated, the refs it closes over)."""
     pure, own = pure_program(closed)
     flags = donated or (False,) * len(closed.in_avals)
     of_refs = [type(aval) is AbstractRef for aval in closed.in_avals]

@@ -58,7 +58,7 @@ for _empty in (GradRef, DidntWant, NotNeeded):
 
 @dataclass(frozen=True, eq=False)
 class Backward:
-    """All of a pullback but its residuals; compared by identity.
+    """A pullback without its residuals; compared by identity.
 
     `places` says of each residual whether it is an argument of the function, and its
     number among those or among the other residuals.
@@ -87,7 +87,7 @@ class VJP:
 
     @property
     def residuals(self) -> list[Any]:
-        """What the backward pass takes, in its order."""
+        """The values that the backward pass takes, in its order."""
         args = tree_leaves(self.args_res, is_leaf=lambda x: isinstance(x, NotNeeded))
         kept = (self.opaque_residuals, args)
         return [kept[is_arg][number] for is_arg, number in self.backward.places]
@@ -118,7 +118,7 @@ class VJP:
         return self.derivative.pull(self.residuals, out_ct)
 
     def with_refs(self, *maybe_ct_refs: Any) -> Callable[[Any], Any]:
-        """The same function, cotangents going to refs.
+        """The same function, which adds the cotangents to refs.
 
         Args:
           maybe_ct_refs: for each argument of `vjp` a tree of its structure, whose
@@ -170,7 +170,7 @@ def pullback_of(
     flat_primals: Sequence[Any],
     residuals: Sequence[Any],
 ) -> VJP:
-    """A `VJP` that tells which of its residuals are arguments of the function."""
+    """A `VJP` that records which of its residuals are arguments of the function."""
     numbers = {id(primal): number for number, primal in enumerate(flat_primals)}
     opaque = [r for r in residuals if id(r) not in numbers]
     rest = iter(range(len(opaque)))

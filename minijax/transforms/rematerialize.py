@@ -106,7 +106,7 @@ def _move(inputs: Sequence[Any], outputs: Sequence[Any], kind: str) -> JaxprEqn:
 
 
 def _must_run_once(eqn: JaxprEqn) -> bool:
-    """Whether an equation does something in the world and so is never repeated."""
+    """Whether an equation has an outside effect, so that it must not be repeated."""
     repeatable = (NamedAxisEffect, InternalMutableArrayEffect)
     return any(not isinstance(effect, repeatable) for effect in eqn.effects)
 

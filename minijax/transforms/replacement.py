@@ -38,7 +38,7 @@ INTERFACES: dict[str, tuple[str, tuple[str, ...]]] = {
 
 
 class replace:
-    """Context manager: the named traces are made of other classes inside.
+    """Context manager: transformations inside use other classes of traces.
 
     Names are those of minijax's classes: `DynamicJaxprTrace` (writes programs),
     `JVPTrace`, `LinearizeTrace`, `BatchTrace`. Each value is a class; what it must have
@@ -73,8 +73,8 @@ def check(name: str, made: Any) -> None:
     """TypeError, which names a missing method, unless `made` can replace `name`."""
     if name not in INTERFACES:
         raise TypeError(
-            f"replace knows {', '.join(INTERFACES)}, and got {name!r}: name the class "
-            "of minijax whose place yours takes."
+            f"replace takes the names {', '.join(INTERFACES)}, got {name!r}. Write the "
+            "name of the class of minijax that yours replaces."
         )
     arguments, methods = INTERFACES[name]
     if not inspect.isclass(made):

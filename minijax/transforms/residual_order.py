@@ -28,7 +28,7 @@ class _Node:
 
 
 def residual_order(jaxpr: Jaxpr) -> list[int]:
-    """The positions of the constvars of a program, as they are to stand."""
+    """The positions of the constvars of a program, in the order of JAX."""
     constants = {var: index for index, var in enumerate(jaxpr.constvars)}
     nodes: dict[Var, _Node] = {var: _Node() for var in jaxpr.invars}
 

@@ -1,4 +1,4 @@
-"""Which refs of a program are unknown because of what is written to them.
+"""Which refs of a program are unknown, because unknown values are written to them.
 
 Partial evaluation goes through a program from its start and calls unknown what depends
 on something unknown. A ref breaks that order: made with a known content, it may be
@@ -51,7 +51,7 @@ def unknown_refs(jaxpr: Jaxpr, unknown_in: Sequence[bool]) -> set[Var]:
 
 
 def _spread(jaxpr: Jaxpr, unknown: set[Var]) -> None:
-    """Add to `unknown` what depends on it; a write reaches back to the ref."""
+    """Add to `unknown` all that depends on it, and refs to which it is written."""
     while True:
         size = len(unknown)
         for eqn in jaxpr.eqns:

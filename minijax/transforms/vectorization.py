@@ -31,26 +31,26 @@ def vmap(
     spmd_axis_name: Any = None,
     sum_match: bool = False,
 ) -> Callable:
-    """`fun` for one example becomes a function for a batch of them.
+    """A function that applies `fun` to each example of a batch.
 
     Args:
-      fun: the function of one example.
+      fun: a function of one example.
       in_axes: for each positional argument (or for all) the axis over which it is
-        batched, None where it is shared; may be a tree prefix of the argument. Negative
-        axes count from the end.
+        batched, or None if all examples share it; a tree prefix of the argument.
+        Negative axes count from the end.
       out_axes: where the batch axis of the results goes; a tree prefix of the result.
       axis_name: a name for the axis, for collectives such as `lax.psum` inside `fun`.
-      axis_size: the size of the batch, needed when nothing is batched.
+      axis_size: the size of the batch; required if no argument is batched.
       spmd_axis_name: the mesh axis, or a tuple of them, over which sharding constraints
         inside `fun` cut the batch.
-      sum_match: add the examples up where `out_axes` is None and they differ.
+      sum_match: sum over the examples where `out_axes` is None and they differ.
 
     Keyword arguments are batched over their first axis.
 
     Raises:
-      ValueError: sizes that disagree (naming the arguments), axes out of range, trees
-        that do not fit.
-      TypeError: `in_axes` or `out_axes` that are no axes.
+      ValueError: batched axes differ in size (the message names the arguments), an axis
+        is out of range, or a tree is not a prefix.
+      TypeError: an entry of `in_axes` or `out_axes` is not an axis.
     """
     check_callable(fun, "vmap")
     if isinstance(in_axes, list):

@@ -144,7 +144,7 @@ def wrap_init(
 
 
 def _curried(function: Callable) -> Callable:
-    """`_curried(g)(x)(y)` is `g(x, y)`: as decorators need it."""
+    """`_curried(g)(x)(y)` is `g(x, y)`, for use as a decorator."""
     return functools.partial(functools.partial, function)
 
 

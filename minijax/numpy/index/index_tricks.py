@@ -33,7 +33,7 @@ def _numbers_of_slice(index: slice, name: str) -> Array:
 
 
 class _Grid:
-    """What `mgrid` and `ogrid` are: an object whose indexing makes a grid."""
+    """The class of `mgrid` and `ogrid`: indexing an instance makes a grid."""
 
     def __init__(self, name: str, sparse: bool) -> None:
         self.name = name
@@ -59,7 +59,7 @@ ogrid = _Grid("ogrid", sparse=True)
 
 
 class _Concatenation:
-    """What `r_` and `c_` are: an object whose indexing concatenates.
+    """The class of `r_` and `c_`: indexing an instance concatenates.
 
     Slices are counted out. A string in front says "axis,ndmin,trans1d": the axis to
     concatenate along, the least rank, and where the axes of arrays of lower rank go.

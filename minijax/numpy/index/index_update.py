@@ -16,7 +16,7 @@ from minijax.numpy.shapes.creation import laid_out
 
 
 class IndexUpdateHelper:
-    """What `x.at` gives: it waits for an index."""
+    """The value of `x.at`; indexing it gives an `IndexUpdateRef`."""
 
     __slots__ = ("array",)
 

@@ -421,7 +421,7 @@ def _gather(
 
 
 def getitem(x: Array, index: Any) -> Array:
-    """`x[index]`; the commonest form, one static integer, takes a short way."""
+    """`x[index]`, with a fast path for one static integer, the most common form."""
     if type(index) is int:
         shape = x.shape
         known = shape and not is_symbolic(shape[0])

@@ -119,7 +119,7 @@ def svd(
     hermitian: bool = False,
     subset_by_index: tuple[int, int] | None = None,
 ) -> Any:
-    """(U, S, Vh) with `a = U diag(S) Vh` and S that falls, or S alone.
+    """(U, S, Vh) with `a = U diag(S) Vh` and S in descending order, or S alone.
 
     For a [..., m, n]: U [..., m, m] and Vh [..., n, n] with `full_matrices`, else with
     min(m, n) for the inner size. `hermitian` takes eigenvalues instead.
@@ -145,7 +145,7 @@ def svd(
 
 
 def svdvals(x: Any, /) -> Array:
-    """The singular values of [..., m, n], which fall."""
+    """The singular values of [..., m, n], in descending order."""
     x = ensure_arraylike("jnp.linalg.svdvals", x)
     return svd(x, compute_uv=False, hermitian=False)
 
@@ -167,7 +167,7 @@ def eigvals(a: Any) -> Array:
 
 @jit(static_argnames=("UPLO", "symmetrize_input"))
 def eigh(a: Any, UPLO: str | None = None, symmetrize_input: bool = True) -> EighResult:
-    """Eigenvalues that rise, and eigenvectors, of Hermitian matrices [..., n, n].
+    """Eigenvalues, in ascending order, and eigenvectors of Hermitian [..., n, n].
 
     `UPLO`, "L" or "U", says which triangle is read without `symmetrize_input`.
     ValueError for another.

@@ -37,8 +37,10 @@ def _nan_reduction(
     names: str,
     options: reduction_options.Options,
 ) -> Array:
-    """`reduction` of what is not NaN. An extremum without `initial` needs something:
-    of nothing but NaN it is NaN."""
+    """`reduction` of the elements that are not NaN.
+
+    An extremum without `initial` is NaN if all elements are.
+    """
     a = ensure_arraylike(name, a)
     options = options._replace(where=check_where(name, options.where))
     if not dtypes.issubdtype(a.dtype, np.inexact):

@@ -156,7 +156,7 @@ def _shape_with_ones(a: Array, axis: Any) -> tuple[int, ...]:
 
 
 def _one_axis(a: Array, axis: Any) -> tuple[Array, int]:
-    """The array with all reduced axes merged into one, and where that one stands."""
+    """The array with all reduced axes merged into one, and that axis."""
     if axis is None:
         return lax.reshape(a, (a.size,)), 0
     if not isinstance(axis, tuple):

@@ -1,4 +1,4 @@
-"""The frame in which every reduction of `jax.numpy` is done.
+"""The steps that all reductions of `jax.numpy` share.
 
 Check the arguments, choose the dtype in which to compute (small floats are summed in
 float32, small integers in the default integer type), mask what `where` leaves out
@@ -113,7 +113,7 @@ def reduced_axes(rank: int, axis: Axis) -> tuple[tuple[int, ...], tuple[str, ...
 
 
 def upcast_small_float(dtype: Any) -> np.dtype:
-    """float32 for the 16-bit floats, in which sums would lose everything small."""
+    """float32 for the 16-bit floats, in which sums would lose small summands."""
     dtype = np.dtype(dtype)
     if dtype == np.float16 or dtype == dtypes.bfloat16:
         return np.dtype(np.float32)

@@ -30,7 +30,7 @@ def cumulative(
     replace_nan: Any = None,
     promote_integers: bool = False,
 ) -> Array:
-    """The frame of `cumsum`, `cumprod` and their kinds that skip NaN."""
+    """The common steps of `cumsum`, `cumprod` and their forms that skip NaN."""
     refuse_out(name, options.out)
     axis: Any = options.axis
     dtype = options.dtype

@@ -314,7 +314,7 @@ def ones(
 def empty(
     shape: Any, dtype: Any = None, *, device: Any = None, out_sharding: Any = None
 ) -> Array:
-    """An array of zeros: XLA has no memory that is left as it was."""
+    """An array of zeros, because XLA has no uninitialised arrays."""
     return _filled_floats("empty", shape, 0, dtype, device, out_sharding)
 
 

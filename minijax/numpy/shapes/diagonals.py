@@ -54,7 +54,7 @@ def eye(
 
 
 def _within_int32(k: Any) -> Any:
-    """Beyond every matrix is far enough."""
+    """The number of a diagonal clipped to int32, which no matrix exceeds."""
     if not isinstance(k, int):
         return k
     info = np.iinfo(np.int32)

@@ -157,7 +157,7 @@ def block(arrays: Any | list[Any]) -> Array:
 
 
 def _block(blocks: Any) -> tuple[Array, int]:
-    """The joined blocks and the depth at which they stand, counted from within."""
+    """(the joined blocks, the depth of their nesting)."""
     if isinstance(blocks, tuple):
         raise ValueError(f"jax.numpy.block does not allow tuples, got {blocks}")
     if not isinstance(blocks, list):
@@ -248,7 +248,7 @@ def dsplit(ary: Any, indices_or_sections: Any) -> list[Array]:
 
 
 def tile(A: Any, reps: int | Sequence[int]) -> Array:
-    """Copies of `A` beside each other, `reps[i]` of them along axis `i`.
+    """Copies of `A` next to each other, `reps[i]` of them along axis `i`.
 
     Missing entries of `reps` stand for one, missing axes of `A` are put in front.
     """

@@ -49,8 +49,8 @@ def repeat(
     cut = getattr(getattr(array, "aval", None), "cut", None)
     if cut is not None and cut.spec.axes(axis % array.ndim):
         raise ValueError(
-            f"repeat: the type {array.aval.str_short()} says that a mesh cuts axis "
-            f"{axis}, and how would it cut the longer one? Reshard the array first."
+            f"repeat: a mesh cuts axis {axis} of {array.aval.str_short()}, and the cut "
+            "of the longer axis would be ambiguous. Reshard the array first."
         )
     if total_repeat_length is None:
         repeats = arguments.concrete_or_error(

@@ -89,7 +89,7 @@ def reshape(
     copy: bool | None = None,
     out_sharding=None,
 ) -> Array:
-    """The elements of `a` in another shape; one length may be -1, to be worked out.
+    """The elements of `a` in another shape; a length of -1 follows from the others.
 
     `order="C"` reads and writes the last axis fastest, `order="F"` the first. `copy`
     has no effect: arrays are immutable. Raises TypeError when the sizes disagree.

@@ -60,7 +60,7 @@ def _check_results(
     expected: list[CoreDims],
     where: str,
 ) -> Callable[..., Any]:
-    """`function`, with the shapes of what it returns held against the signature."""
+    """`function`, with the shapes of its results checked against the signature."""
 
     def checked(*args: Any) -> Any:
         result = function(*args)

@@ -126,7 +126,7 @@ class _FlatCallback:
 
 @dataclass(eq=False)
 class HostFunction:
-    """What XLA calls in the place of a flat Python function.
+    """The function that XLA calls for a flat Python function.
 
     It makes NumPy's arrays Arrays on the way in, and on the way out lets nothing pass
     but arrays of exactly the expected types.
@@ -199,7 +199,7 @@ class HostFunction:
         return [np.asarray(array, order="C") for array in arrays]
 
     def expectation(self, arrays: Sequence[np.ndarray]) -> str:
-        """Both types side by side, and the function that is to blame."""
+        """A sentence with both types and the function that returned the wrong one."""
         said = ", ".join(aval.str_short() for aval in self.out_avals)
         given = ", ".join(f"{array.dtype}{list(array.shape)}" for array in arrays)
         return (
@@ -216,7 +216,7 @@ class HostFunction:
 
 
 def _host_type(aval) -> ShapedArray:
-    """The type of an operand on the Python side: of typed keys their bits."""
+    """The type of an operand in Python; for typed keys, that of their bits."""
     physical = physical_aval(aval)
     return ShapedArray(physical.shape, physical.dtype)
 
@@ -239,7 +239,7 @@ def local_cpu(purpose: str) -> Any:
 
 
 def on_host(operand: np.ndarray, aval: ShapedArray) -> Array:
-    """An operand as XLA hands it over, as an Array.
+    """An operand that XLA passes, as an Array.
 
     XLA's copy for this call, being nobody else's, also serves as the Array's values, so
     that reading them costs nothing.
@@ -251,7 +251,7 @@ def on_host(operand: np.ndarray, aval: ShapedArray) -> Array:
 
 
 def as_result(value: Any) -> np.ndarray:
-    """What a callback returned, as an array of the dtype that arrays get here.
+    """The result of a callback, as an array of a dtype that arrays can have.
 
     TypeError for anything but an array of numbers.
     """
@@ -554,7 +554,7 @@ def pure_callback(
 
 
 def check_vmap_method(vmap_method: str | None) -> None:
-    """ValueError unless there is such a way of calling for a batch."""
+    """ValueError unless `vmap_method` is one of the methods."""
     methods: list[str | None] = ["sequential", "sequential_unrolled", "expand_dims"]
     methods += ["broadcast_all", "legacy_vectorized", None]
     if vmap_method not in methods:
@@ -582,7 +582,7 @@ def _result_type(leaf) -> ShapedArray:
     if dtypes.canonicalize_dtype(dtype) != dtype:
         raise errors.value_error(
             "result_shape_dtypes cannot specify 64-bit types when `jax_enable_x64` is "
-            f"disabled, and {dtype} is one. Say {dtypes.canonicalize_dtype(dtype)}, or "
+            f"disabled, but got {dtype}. Write {dtypes.canonicalize_dtype(dtype)}, or "
             "set the flag."
         )
     return ShapedArray(leaf.shape, dtype)
@@ -621,7 +621,7 @@ io_callback_p = _callback_primitive(
 
 @io_callback_p.def_batch
 def _io_callback_batch(axis_data, args, dims, **params) -> tuple:
-    """Call once for each example; of these calls no order is promised."""
+    """Call once for each example, in any order."""
     if params["ordered"]:
         raise errors.value_error(
             "Cannot `vmap` ordered IO callback: the examples of a batch have no order. "

@@ -1,4 +1,4 @@
-"""Looking on while a program runs: the primitives behind debug.callback and print.
+"""Observing a running program: the primitives of debug.callback and debug.print.
 
 A debug callback is Python that a program calls and that gives nothing back. It must not
 change what it looks at, and so follows whatever is done to the program around it,
@@ -144,7 +144,7 @@ def _debug_primitive(name: str, purpose: str, call_of: Callable) -> Primitive:
         return [], []
 
     def partial_eval_custom(saveable, unknown, inst, eqn) -> tuple:
-        """Shown wherever the values are at hand, and nothing is saved for it alone."""
+        """Run in each part that has all values; save no value for it alone."""
         if any(unknown):
             residuals = [v for v, there in zip(eqn.invars, inst) if not there]
             return None, eqn, [], [], residuals
@@ -210,7 +210,7 @@ def debug_callback(
 
 
 def _now_or_later(name: str, call: Callable, first: Any, args: Any, kwargs: Any) -> Any:
-    """Call now, or without a first argument return what is to be called.
+    """Call now; without a first argument, return the function to call.
 
     In that two-call form, TypeError for arguments in the first call.
     """
@@ -293,7 +293,7 @@ debug_print_p = _debug_primitive("debug_print", "debug.print", _printer)
 
 
 class _FormatChecker(string.Formatter):
-    """Finds out whether a format string and its arguments belong together."""
+    """Checks that a format string and its arguments match."""
 
     def format_field(self, value: Any, format_spec: str) -> str:
         # Values are not there yet: nothing is formatted.
@@ -368,7 +368,7 @@ debug_log = functools.partial(debug_print, _use_logging=True)
 
 
 def _logging_record() -> logging.LogRecord:
-    """A record of the user's line, still without its message."""
+    """A log record of the user's line, without a message."""
     frame = source_info.user_frame_now()
     file, line = ("(unknown file)", 0)
     if frame is not None:

@@ -199,7 +199,7 @@ def _ffi_batch(axis_data, args, dims, **params) -> tuple:
     method = params["vmap_method"]
 
     def layouts(given: Sequence[tuple[int, ...]]) -> tuple:
-        """With a batch axis in front, which is the slowest; XLA counts it last."""
+        """The layout with a batch axis in front, the slowest axis, which comes last."""
         return tuple((*(axis + 1 for axis in layout), 0) for layout in given)
 
     def for_all(batched_args: Sequence[Any], **params) -> list[Any]:
@@ -463,7 +463,7 @@ def ffi_call(
 
 
 def _result_type(position: int, kind: Any) -> Any:
-    """The type of one result; a token's where the caller says so."""
+    """The type of one result; that of a token if the caller declares a token."""
     if kind is abstract_token:
         return kind
     if not (hasattr(kind, "shape") and hasattr(kind, "dtype")):

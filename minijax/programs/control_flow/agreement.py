@@ -1,4 +1,4 @@
-"""What must agree: a loop's carry before and after a step, and the results of branches.
+"""Checks of types that must agree: a loop's carry, the results of branches.
 
 The messages show both sides of each leaf that differs.
 
@@ -76,7 +76,7 @@ def check_carry(
 
 
 def _carry_to_write(shapes_differ: bool) -> str:
-    """What to write in place of a carry that changes its type."""
+    """Advice for a carry that changes its type."""
     if shapes_differ:
         return (
             "begin with an array of the shape that the step returns; to collect one "
@@ -114,7 +114,7 @@ def _unlike(mine: Any, theirs: Sequence[AbstractValue]) -> list[tuple]:
 
 
 def _how_types_differ(mine: Any, theirs: Any) -> str:
-    """What differs between two types, where reading them side by side is hard."""
+    """The difference between two types whose texts are hard to compare."""
     if not all(hasattr(aval, "dtype") for aval in (mine, theirs)):
         return ""
     shapes, dtypes = mine.shape != theirs.shape, mine.dtype != theirs.dtype

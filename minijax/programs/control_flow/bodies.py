@@ -1,4 +1,4 @@
-"""What branches and loops share: tracing their bodies and arranging their arguments.
+"""Common to branches and loops: tracing bodies and arranging their arguments.
 
 A body is a Python function of trees; the equation carries it as a program of flat
 lists. Whatever the function closes over (arrays, tracers of outer transformations)
@@ -130,7 +130,7 @@ def _axes() -> tuple:
 
 
 def can_be_remembered(fun: Callable) -> bool:
-    """Whether a cache can keep something for a function while the function lives."""
+    """Whether a cache can hold entries for a function as long as it is alive."""
     try:
         hash(fun)
         weakref.ref(fun)
@@ -140,7 +140,7 @@ def can_be_remembered(fun: Callable) -> bool:
 
 
 def held_weakly(fun: Callable) -> Callable[[], Any]:
-    """A reference that does not keep the function alive, where Python has one."""
+    """A weak reference to the function, if Python can make one."""
     return weakref.ref(fun) if can_be_remembered(fun) else lambda: fun
 
 
@@ -185,7 +185,7 @@ def check_callable(name: str, **functions: Any) -> None:
 
 
 def check_effects(name: str, *programs: ClosedJaxpr) -> None:
-    """NotImplementedError for an effect that must not stand in a branch or loop."""
+    """NotImplementedError for an effect that a branch or loop must not have."""
     every = frozenset().union(*(closed.effects for closed in programs))
     bad = control_flow_allowed_effects.filter_not_in(every)
     if bad:

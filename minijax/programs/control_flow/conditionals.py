@@ -367,7 +367,7 @@ def _cond_jvp(primals, tangents, *, branches: tuple, **params) -> tuple[list, li
 
 
 class _Residuals:
-    """One list of places for what several branches save, merged by type.
+    """One list of residuals for several branches, merged by type.
 
     Branches that save (x), (y) and (x, x), x and y being types, share the places
     x, y, x: the first uses 0, the second 1, the third 0 and 2.

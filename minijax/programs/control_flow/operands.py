@@ -62,7 +62,7 @@ def either(first: Sequence[bool], second: Sequence[bool]) -> list[bool]:
 
 
 class Groups:
-    """What a named tuple of groups can do: `Operands`, and those of a while loop."""
+    """The methods of named tuples of groups: of `Operands`, and of a while loop's."""
 
     @property
     def flat(self: Any) -> list[Any]:
@@ -141,7 +141,7 @@ def fixpoint(flags: Sequence[bool], step: Callable) -> tuple[list[bool], Any]:
 
 
 def settle(flags: Operands, num_ys: int, step: Callable) -> tuple[Operands, Any]:
-    """The flags of a loop's operands when those of its carry no longer grow.
+    """The flags of a loop's operands, those of its carry at their fixpoint.
 
     `step(flags of the body's inputs, wanted) -> (flags of its outputs, answer)`, where
     the outputs are the carry and `num_ys` others. Returns the flags and the last

@@ -48,7 +48,7 @@ run_state_p.without("transpose", "its derivative runs forward only, as in JAX")
 
 @run_state_p.def_effectful_abstract_eval
 def _run_state_type(*avals, jaxpr: Jaxpr, **_) -> tuple:
-    """Effects on refs of the caller are seen from outside, others are not."""
+    """Effects on refs that are not the caller's are not effects of the equation."""
     seen = positional(jaxpr.effects, jaxpr.invars)
     outer = frozenset(
         effect

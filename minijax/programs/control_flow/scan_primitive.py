@@ -605,7 +605,7 @@ def _scan_transpose(cts, *args, **params) -> None:
 
 
 def _kind(arg: Any) -> type | None:
-    """What an operand is to the transpose: None for a value.
+    """The kind of an operand of the transpose; None for a value.
 
     `RefAccumulator` for a ref that gathers cotangents, `Accumulator` for a sum.
     """
@@ -719,7 +719,7 @@ def _known_call(
     is_ref: Sequence[bool],
     num_once: int,
 ) -> ClosedJaxpr:
-    """What the known side runs: the part before the loop, and the loop."""
+    """The program of the known side: the part before the loop, and the loop."""
 
     def run(*args: Any) -> list[Any]:
         consts, carry, rows = split_list(args, len(invars.consts), len(invars.carry))

@@ -134,7 +134,7 @@ def _unroll(unroll: Any, length: int) -> int:
 
 
 def _check_not_cut(xs: Sequence[Any]) -> None:
-    """On an Explicit mesh, a device has all of the axis that is looped over."""
+    """On an Explicit mesh, each device must hold the whole axis of the loop."""
     for x in xs:
         sharding = getattr(get_aval(x), "cut", None)
         if sharding is not None and sharding.of(0) is not None:

@@ -189,8 +189,8 @@ def custom_linear_solve(
       the result of `solve(matvec, b)`.
 
     Raises:
-      TypeError: a function's result has another tree than `b`, or reverse mode is
-        asked for without `transpose_solve`.
+      TypeError: a function's result has another tree than `b`, or reverse mode
+        is used without `transpose_solve`.
       ValueError: a function's result has other shapes than `b`.
     """
     if transpose_solve is None and symmetric:
@@ -312,7 +312,7 @@ def _linear_solve_transpose(cts, *args, const_lengths, jaxprs) -> list[Any]:
     if jaxprs.transpose_solve is None:
         raise TypeError(
             "transpose_solve required for backwards mode automatic differentiation of "
-            "custom_linear_solve. Give it, or say symmetric=True."
+            "custom_linear_solve. Pass it, or write symmetric=True."
         )
     consts, b = _groups(args, const_lengths)
     if any(is_linear(x) for group in consts for x in group):

@@ -385,7 +385,7 @@ def _keep_stopped(
 
 @while_p.def_jvp_rule
 def _while_jvp(primals, tangents, **params) -> tuple[list, list]:
-    """The body carries the tangents of those entries that ever get one."""
+    """The body carries the tangents of the entries that get one in some step."""
     loop = While(**params)
     operands = loop.operands(primals)
     dots = loop.operands(tangents)
@@ -448,10 +448,10 @@ while_p.partial_eval = _while_partial_eval
 def _while_transpose(cts, *args, **params) -> None:
     raise errors.value_error(
         "Reverse-mode differentiation does not work for lax.while_loop or "
-        "lax.fori_loop with dynamic start/stop values: what each step needs for its "
-        "way back would have to be kept, and how many steps there are is not known "
-        "when the program is compiled. Try using lax.scan, or using fori_loop with "
-        "static start/stop.",
+        "lax.fori_loop with dynamic start/stop values: the backward pass would need "
+        "the residuals of each step, but the number of steps is not known when the "
+        "program is compiled. Try using lax.scan, or using fori_loop with static "
+        "start/stop.",
         rule="while loops have no transpose",
         instead="use lax.scan, or fori_loop with static bounds",
     )

@@ -1,7 +1,7 @@
-"""What each trace does with a call of a function with the user's own derivative rules.
+"""How each trace processes a call of a function with a user's derivative rules.
 
 Such a call is not one operation: a trace that differentiates it runs the user's rule in
-place of the function. So each trace has two more methods beside `process_primitive`,
+place of the function. So each trace has two methods besides `process_primitive`,
 `process_custom_jvp_call` and `process_custom_vjp_call`; `assembly.py` gives those of
 this file to the classes. They are called with the primitive, the function, its rules
 (`jvp`, or `fwd` and `bwd`) and the list of arguments. The primitive

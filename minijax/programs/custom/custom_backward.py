@@ -58,7 +58,7 @@ from minijax.values.symbolic_zeros import SymbolicZero
 
 
 class CustomVJPPrimal:
-    """What `fwd` gets for each leaf with symbolic_zeros: value, and if it is perturbed.
+    """The argument of `fwd` for a leaf with symbolic_zeros: value, and if perturbed.
 
     In JAX: `custom_derivatives.py`, `CustomVJPPrimal`.
     """
@@ -294,7 +294,7 @@ class _FlatBwd:
                     f"got {actual.str_short()}: a cotangent has the shape of its "
                     "argument."
                 )
-            # Of the dtype JAX asks nothing, where the argument has tangents at all.
+            # Like JAX, accept any dtype if the argument has tangents.
             if dtypes.is_float0(expected.dtype) or dtypes.is_float0(actual.dtype):
                 checked.append(Zero(expected))
                 continue
@@ -327,7 +327,7 @@ class CustomVJPCallPrimitive(CustomCallPrimitive):
     def write_linear(
         self, bwd: Callable, residuals: Any, tangents: Any, outs: Any, **options: Any
     ) -> list[Any]:
-        """The tangents of the outputs, as one equation that only transposing opens."""
+        """The tangents of the outputs, as one equation that only its transpose runs."""
         in_avals = [t.aval if type(t) is Zero else get_aval(t) for t in tangents]
         out_avals = [get_aval(out).to_tangent_aval() for out in outs]
         given = [t for t in tangents if type(t) is not Zero]

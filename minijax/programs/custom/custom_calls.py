@@ -1,4 +1,4 @@
-"""What calls of functions with a user's rules have in common.
+"""Common parts of calls of functions with a user's rules.
 
 Such a call carries plain Python functions of flat lists, the function and its rules, to
 the current trace, which picks what it needs: `EvalTrace` runs the function, `JVPTrace`
@@ -88,7 +88,7 @@ class CustomCallPrimitive(Primitive):
     def batched_rules(
         self, rules: Sequence[Callable], axis_data: AxisData, in_dims: Dims, tag: Any
     ) -> tuple[list[Callable], list[int | None]]:
-        """(the rules for a batch, the list where they note their outputs' axes)."""
+        """(the rules for a batch, the list that they fill with their outputs' axes)."""
 
     def bind_call(self, fun: Callable, *rules_and_args: Any, **params: Any) -> list:
         """Call `fun` on the last argument, a list, with the rules before it."""
@@ -172,7 +172,7 @@ def _transpose(cts, *args, call_jaxpr: ClosedJaxpr, **_) -> None:
 
 
 def _dce(used, eqn) -> JaxprEqn:
-    """Keep a custom call whole: its rule may need what the call does not."""
+    """Keep a custom call whole: its rule may need values that the call does not."""
     return eqn
 
 

@@ -45,7 +45,7 @@ from minijax.values.symbolic_zeros import SymbolicZero, from_symbolic, to_symbol
 
 
 class CustomFunction:
-    """A function with rules of the user's: what the classes of such have in common."""
+    """The base class of functions with a user's rules."""
 
     # Rules of a wrapped function with custom rules, which `update_wrapper` copies.
     not_inherited: tuple[str, ...] = ()
@@ -353,7 +353,7 @@ class CustomJVPCallPrimitive(CustomCallPrimitive):
     def batched_rules(
         self, rules: Sequence[Callable], axis_data: AxisData, in_dims: Dims, tag: Any
     ) -> tuple[list[Callable], list[int | None]]:
-        """A primal and its tangent need their axis in one place.
+        """A primal and its tangent need their batch axis at one position.
 
         So outputs are moved where the two differ.
         """

@@ -1,4 +1,4 @@
-"""Built from custom rules: custom_gradient, closure_convert, linear_call.
+"""Functions built on custom rules: custom_gradient, closure_convert, linear_call.
 
 `custom_gradient` is `custom_vjp` written as one function, which returns its value and
 the function that pulls a cotangent back. `closure_convert` makes explicit arguments of
@@ -68,7 +68,7 @@ register_dataclass(_Residuals, ["consts"], ["jaxpr", "in_tree", "out_tree"])
 
 
 def custom_gradient(fun: Callable) -> Callable:
-    """A function whose backward rule is the second thing it returns.
+    """`fun`, which returns (value, backward rule), as a differentiable function.
 
         @custom_gradient
         def f(x, y):
@@ -252,7 +252,7 @@ def _linear_call_jvp(primals, tangents, **params) -> tuple[list, list]:
 def _linear_call_transpose(
     cts, *args, callee, transpose_thunk, num_callee_consts, num_res
 ) -> list[Any]:
-    """The other function is called, with this one as its transpose."""
+    """Call the other function, with this one as its transpose."""
     transpose, consts = transpose_thunk()
     count = num_callee_consts + num_res
     own, residuals = args[:num_callee_consts], args[num_callee_consts:count]

@@ -1,4 +1,4 @@
-"""How an array lies on devices, drawn with characters.
+"""Tables of characters that show how an array lies on devices.
 
 In JAX: `jax/_src/debugging.py`, `visualize_sharding` and `inspect_array_sharding`.
 """

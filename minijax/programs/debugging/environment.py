@@ -1,4 +1,4 @@
-"""What runs here: versions and devices for a bug report, and the arrays in memory.
+"""Versions and devices for a bug report, and the arrays in memory.
 
 In JAX: `jax/_src/environment_info.py`, and `jax.live_arrays`.
 """

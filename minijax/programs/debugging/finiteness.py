@@ -29,7 +29,7 @@ from minijax.values.inner_programs import in_python
 
 
 def run_checked(program: Any, buffers: list[Any]) -> list[Array]:
-    """Launch a program and look at its results.
+    """Launch a program and check its results.
 
     Raises FloatingPointError when one has a NaN (or inf) that the flags forbid.
     """
@@ -62,7 +62,7 @@ def run_checked(program: Any, buffers: list[Any]) -> list[Array]:
 
 
 def _step_through(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
-    """Run a program equation by equation; the first bad one raises.
+    """Run a program equation by equation; raise at the first forbidden result.
 
     A function of the library may have been traced for another caller: its equations
     count as written where it was called.
@@ -89,7 +89,7 @@ def _step_through(closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
 
 
 def _run_control_flow(eqn: JaxprEqn, inputs: list[Any]) -> list[Any]:
-    """Run a branch or a loop; as Python, when the operation to blame is inside."""
+    """Run a branch or a loop, and again step by step if a result is forbidden."""
     with override("debug_nans", False), override("debug_infs", False):
         outputs = eqn.primitive.rebind(inputs, eqn.params)
     found = forbidden(outputs)
@@ -100,7 +100,7 @@ def _run_control_flow(eqn: JaxprEqn, inputs: list[Any]) -> list[Any]:
 
 
 def _copies_of_donated(program: Any, buffers: list[Any]) -> list[Any]:
-    """The buffers, with copies of those that the program will use up."""
+    """The buffers, with copies of those that the program takes as donated."""
     lowered = program.lowered
     copy = all_primitives["copy"]
     return [
@@ -110,7 +110,7 @@ def _copies_of_donated(program: Any, buffers: list[Any]) -> list[Any]:
 
 
 def forbidden(arrays: Sequence[Array]) -> str | None:
-    """What the flags forbid and an array has: "nan", "inf", or None."""
+    """The forbidden value that an array has: "nan", "inf", or None."""
     for array in arrays:
         if not dtypes.issubdtype(array.dtype, np.inexact):
             continue

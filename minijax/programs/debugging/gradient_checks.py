@@ -1,4 +1,4 @@
-"""Derivatives held against difference quotients. In JAX: `jax.test_util`.
+"""Derivatives compared with difference quotients. In JAX: `jax.test_util`.
 
     check_grads(f, (x,), order=2)
 
@@ -112,7 +112,7 @@ def check_jvp(
     eps: float = _EPSILON,
     err_msg: str = "",
 ) -> None:
-    """Hold a forward derivative against the difference quotient in one direction.
+    """Compare a forward derivative with the difference quotient in one direction.
 
     Args:
       f: the function, checked at `f(*args)`.
@@ -146,7 +146,7 @@ def check_vjp(
     eps: float = _EPSILON,
     err_msg: str = "",
 ) -> None:
-    """Hold a backward derivative against the difference quotient in one direction.
+    """Compare a backward derivative with the difference quotient in one direction.
 
     `f_vjp(*args)` gives the value and the function of cotangents, such as
     `partial(vjp, f)`. The other arguments and the error are those of `check_jvp`.
@@ -185,7 +185,7 @@ def check_grads(
     rtol: Any = None,
     eps: float | None = None,
 ) -> None:
-    """Hold all derivatives up to an order against difference quotients.
+    """Compare all derivatives up to an order with difference quotients.
 
     Args:
       f: the function, checked at `f(*args)`.

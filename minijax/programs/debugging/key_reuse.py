@@ -202,7 +202,7 @@ def _concatenate(eqn: JaxprEqn) -> Signature:
 
 @_rule("remat2")
 def _remat(eqn: JaxprEqn) -> Signature:
-    """The second pass uses again, on purpose, what the first one used."""
+    """The second pass reuses the keys of the first one on purpose."""
     if eqn.params["differentiated"]:
         return _NOTHING
     return signature_of(eqn.params["jaxpr"])

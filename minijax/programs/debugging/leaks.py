@@ -1,10 +1,10 @@
-"""checking_leaks: who keeps a tracer after its trace has ended?
+"""checking_leaks: find what keeps a tracer alive after its trace has ended.
 
 A traced value that a function stores in a global, an attribute or a list outlives the
 trace and is an error when it is used, perhaps much later. With the flag
-`jax_check_tracer_leaks` every trace asks at its end whether one of its tracers is still
-alive, and says who holds it: Python's garbage collector knows all references, and the
-chain of them is followed up to a variable that has a name.
+`jax_check_tracer_leaks` every trace checks at its end whether one of its tracers is
+still alive, and reports what holds it: Python's garbage collector knows all references,
+and the search follows them up to a variable that has a name.
 
 Tracers that nothing but running functions hold are no leak.
 

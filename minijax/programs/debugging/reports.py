@@ -1,4 +1,4 @@
-"""log_compiles and explain_cache_misses: what was compiled, and why again.
+"""log_compiles and explain_cache_misses: what is compiled, and why a call missed.
 
 Both listen to the events of the core while their flag is set, and write to the logger
 `minijax`, whose warnings Python prints unless it is told otherwise. While no flag is
@@ -30,7 +30,7 @@ logger = logging.getLogger("minijax")
 
 
 class _Running(threading.local):
-    """When the functions that are being traced in this thread were begun."""
+    """The start times of the functions that are being traced in this thread."""
 
     def __init__(self) -> None:
         self.starts: dict[int, float] = {}
@@ -86,7 +86,7 @@ def _explain_misses(name: str, data: dict[str, Any]) -> None:
 
 
 def explain_miss(function: Any, key: tuple, known: Sequence[tuple]) -> str:
-    """Why a call of a jitted function was not found among the kinds seen before.
+    """Why a call of a jitted function missed the cache.
 
     The call is compared with the nearest of them. `key` and `known` are those of the
     event `jit.miss`.
@@ -194,7 +194,7 @@ class _Reporting:
             self._update(True)
 
     def _update(self, value: bool) -> None:
-        """`config.update`: listen from now on, or no more."""
+        """`config.update`: start or stop listening."""
         self.always.close()
         if value:
             self.always.enter_context(event_watching.subscribe(self.listener))

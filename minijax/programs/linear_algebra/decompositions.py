@@ -1,4 +1,4 @@
-"""What all decompositions have in common: their types, batches, native functions.
+"""Common to all decompositions: types, batches, native functions.
 
 A decomposition takes stacks of matrices or vectors, `[..., m, n]`, and gives several.
 `decomposition` makes a primitive from a rule for one matrix; `native` says which
@@ -93,7 +93,7 @@ def decomposition(
 def _batch_of(
     name: str, avals: Sequence[ShapedArray], ranks: Sequence[int], batches: bool
 ) -> Shape:
-    """The axes before the matrices, which all operands have alike."""
+    """The leading axes of stacks of matrices, which are equal for all operands."""
     for position, (aval, rank) in enumerate(zip(avals, ranks)):
         if aval.ndim < rank or (aval.ndim > rank and not batches):
             amount = "at least" if batches else "exactly"
@@ -142,7 +142,7 @@ def triangle(lower: bool) -> dict[str, Any]:
 
 
 def info_of(ctx: LoweringRuleContext, rank: int = 2) -> ShapedArray:
-    """The type of the numbers that say, for each matrix, whether it succeeded.
+    """The type of `info`: for each matrix, a number that is zero on success.
 
     `rank` is that of the first operand without its batch. If this type is too small,
     the native function writes past its end.

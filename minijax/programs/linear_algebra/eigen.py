@@ -164,7 +164,7 @@ def eigh(
     subset_by_index: tuple[int, int] | None = None,
     implementation: EighImplementation | None = None,
 ) -> tuple[Any, Any]:
-    """Eigenvectors, the columns of the first result, and eigenvalues that rise.
+    """(eigenvectors as columns, eigenvalues in ascending order).
 
     Args:
       x: symmetric or Hermitian matrices [..., n, n].
@@ -489,7 +489,7 @@ def svd(
     subset_by_index: tuple[int, int] | None = None,
     algorithm: SvdAlgorithm | None = None,
 ) -> Any:
-    """(u, s, vᴴ) with `x = u diag(s) vᴴ`, singular values s that fall; or s alone.
+    """(u, s, vᴴ) with `x = u diag(s) vᴴ` and s in descending order; or s alone.
 
     Args:
       x: [..., m, n].

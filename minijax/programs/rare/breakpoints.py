@@ -87,7 +87,7 @@ def _picture(frame: FrameType) -> PicturedFrame:
 def _pictures(
     frame: FrameType | None, filter_frames: bool, limit: int | None
 ) -> list[PicturedFrame]:
-    """The frames from the innermost outwards; the library's own only if asked for."""
+    """The frames from the innermost outwards; the library's own only on request."""
     found: list[PicturedFrame] = []
     while frame is not None and (limit is None or len(found) < limit):
         if not filter_frames or source_info.is_user_filename(frame.f_code.co_filename):
@@ -241,7 +241,7 @@ def breakpoint(
     if token is not None and ordered:
         raise ValueError("`ordered` and `token` are mutually exclusive arguments.")
     if backend not in (None, "cli"):
-        raise ValueError(f"breakpoint knows the backend 'cli' only, got {backend!r}")
+        raise ValueError(f"breakpoint has the backend 'cli' only, got {backend!r}")
     frames = _pictures(sys._getframe(1), filter_frames, num_frames)
     places = [
         (number, name, position, tracer)

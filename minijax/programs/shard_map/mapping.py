@@ -48,7 +48,7 @@ from minijax.support.tree_util import broadcast_prefix
 
 
 class _Infer:
-    """Stands for specs that the types of the arguments give."""
+    """The value of `in_specs` that takes the specs from the types of the arguments."""
 
     def __repr__(self) -> str:
         return "jax.sharding.Infer"
@@ -361,7 +361,7 @@ class _Mapping(NamedTuple):
     def check_types(
         self, paths: Sequence[str], avals: Sequence[Any], specs: Sequence[Any]
     ) -> None:
-        """On a mesh of Explicit axes, all mapped, specs say what the types say."""
+        """ValueError for specs that differ from the cuts in the types."""
         count = len(self.mesh.axis_names)
         everything = self.mesh.are_all_axes_explicit and len(self.manual) == count
         for path, aval, spec in zip(paths, avals, specs):
@@ -459,7 +459,7 @@ def _check_words(spec: Any, manual: frozenset, mesh: Any, name: str) -> None:
 def _inferred(
     avals: Sequence[Any], manual: frozenset, mesh: Any
 ) -> list[PartitionSpec]:
-    """The specs that the types of the arguments tell."""
+    """The specs that follow from the types of the arguments."""
     kinds = mesh._name_to_type
     unknown = [name for name in manual if kinds[name] is not AxisType.Explicit]
     if unknown:
@@ -475,7 +475,7 @@ def _inferred(
 
 
 def _manual_cut(aval: Any, manual: frozenset) -> list[Any]:
-    """The cut that a type tells, along the manual axes."""
+    """The cut in a type, along the manual axes."""
     return [
         tuple(name for name in axes_in(part) if name in manual) or None
         for part in cut_of(aval)

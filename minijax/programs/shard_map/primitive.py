@@ -213,7 +213,7 @@ def _jvp(primals, tangents, **params) -> tuple:
 
 
 def _residual_spec(aval: Any, params: Params) -> PartitionSpec:
-    """A residual varies over some axes: its copies stand one after the other."""
+    """The spec that concatenates a residual over the axes over which it varies."""
     manual = params["newly_manual_axes"]
     axes = aval.vma & manual if params["check_vma"] else manual
     names = tuple(name for name in params["mesh"].axis_names if name in axes)

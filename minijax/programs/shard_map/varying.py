@@ -114,7 +114,7 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
         if primitive is None:
             raise errors.value_error(
                 f"Unsupported pcast from={source}, to={to!r}: the value has type "
-                f"{get_aval(leaf).str_short()}, and a cast communicates nothing."
+                f"{get_aval(leaf).str_short()}, and a cast does not communicate."
             )
         checked = state.varying_axes
         return primitive.bind(leaf, axes=in_mesh_order(names)) if checked else leaf

@@ -42,8 +42,8 @@ def put_on_several(value: Any, sharding: Any) -> Array:
     spec = getattr(sharding, "spec", None)
     if spec is not None and PartitionSpec.UNCONSTRAINED in spec.partitions:
         raise errors.value_error(
-            f"device_put got {spec}: nothing but a program has a compiler to choose "
-            "how a dimension is cut. Write None, or the axes."
+            f"device_put got {spec}: only the compiler of a program can choose how a "
+            "dimension is cut. Write None, or the axes."
         )
     if type(value) is Array and spec is not None and spec.unreduced:
         return _moved_by_program(value, sharding)

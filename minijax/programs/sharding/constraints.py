@@ -150,7 +150,7 @@ def _check_auto(sharding: NamedSharding) -> None:
 
 
 def _check_same(aval: Any, sharding: NamedSharding) -> None:
-    """AssertionError unless the type says already what the constraint says."""
+    """AssertionError unless the type is cut as the constraint demands."""
     own = cut_of(aval)
     spec = sharding.spec.partitions
     told = PartitionSpec(*own) if aval.cut is None else aval.cut.spec

@@ -42,7 +42,7 @@ EXCHANGING = frozenset(
 
 
 def cut_of(aval: Any) -> Cut:
-    """The cut of a type; of one that is on no mesh, all None."""
+    """The cut of a type: all None for a type without a mesh."""
     sharding = getattr(aval, "cut", None)
     rank = getattr(aval, "ndim", 0)
     if sharding is None:
@@ -52,7 +52,7 @@ def cut_of(aval: Any) -> Cut:
 
 
 def whole(rank: int) -> Cut:
-    """The cut of a value of which each device has all."""
+    """The cut of a value that each device holds whole."""
     return (None,) * rank
 
 

@@ -62,7 +62,7 @@ _NOT_CONSTRAINED |= {"reshard", "sharding_constraint"}
 def as_type(
     mesh: Any, cut: Sequence[Any], words: unreduced.Words = unreduced.NONE
 ) -> NamedSharding | None:
-    """The sharding in the type of a value; None for one that every device has.
+    """The sharding in the type of a value; None if each device holds the whole value.
 
     Auto axes are left out: types do not say what the compiler decides. `words` are the
     axes over which the value is unreduced, and those over which it is reduced.
@@ -89,7 +89,7 @@ def as_type(
 
 
 def type_of(sharding: NamedSharding, rank: int, mesh: Any = None) -> Any:
-    """As `as_type`, of a sharding, here perhaps on another mesh of the same axes."""
+    """`as_type` of a sharding, on its mesh or on `mesh`, which has the same axes."""
     parts = (*sharding.spec.partitions, *(None,) * rank)[:rank]
     return as_type(mesh or sharding.mesh, parts, unreduced.words_in(sharding))
 
@@ -122,7 +122,7 @@ def full_spec(sharding: Any, aval: Any) -> Any:
 
 
 def given_sharding(place: Any, what: str) -> NamedSharding:
-    """What the user gave as `out_sharding`, on the axes of a mesh.
+    """The `out_sharding` that the user passed, on the axes of a mesh.
 
     Raises:
       ValueError: for a spec where no mesh is in use.
@@ -228,7 +228,7 @@ class Cuts(TypeExtension):
         return any(getattr(v.aval, "cut", None) is not None for v in variables)
 
     def lower(self, rule: Callable, ctx: Any, *operands: Any, **params: Any) -> Any:
-        """Says in the program how the results of an equation are cut."""
+        """Writes into the program how the results of an equation are cut."""
         name = ctx.primitive.name
         wanted = [getattr(aval, "cut", None) for aval in ctx.avals_out]
         ins = [getattr(aval, "cut", None) for aval in ctx.avals_in]
@@ -267,7 +267,7 @@ def _moved(aval: Any, place: Any) -> Any:
 
 
 def _is_known(primitive: Primitive) -> bool:
-    """Whether a primitive is minijax's; one of a user's says its types itself."""
+    """Whether a primitive is minijax's; a user's primitive states its types itself."""
     return all_primitives.get(primitive.name) is primitive
 
 

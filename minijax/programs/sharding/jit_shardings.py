@@ -39,7 +39,7 @@ from minijax.support.devices.shardings import AbstractMesh, PartitionSpec, Shard
 
 @dataclasses.dataclass(frozen=True)
 class ShardedOptions(JitOptions):
-    """What `jit` was asked for, with shardings: (leaves, tree) of each argument."""
+    """The options of `jit` with shardings, given as (leaves, tree)."""
 
     in_shardings: tuple | None = None
     out_shardings: tuple | None = None
@@ -119,7 +119,7 @@ class ShardedJitFunction(JitFunction):
             raise
 
     def _moved(self, args: tuple, kwargs: dict) -> tuple:
-        """The arguments, where `in_shardings` wants them."""
+        """The arguments, moved to where `in_shardings` places them."""
         bound = self._signature.bind(args, kwargs)
         leaves = bound.leaves
         if state.disable_jit or any(map(is_tracer, leaves)):
@@ -175,7 +175,7 @@ def _specified(sharding: Any) -> Any:
 
 
 def _moved(leaf: Any, sharding: Any) -> Any:
-    """The argument, where `in_shardings` wants it.
+    """The argument, moved to where `in_shardings` places it.
 
     Raises ValueError if it is committed to another place, and for an array of NumPy
     that would be cut over several processes: each could have another one.

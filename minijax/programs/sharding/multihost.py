@@ -98,8 +98,8 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
                 if not tiled:
                     raise errors.value_error(
                         "Gathering global non-fully-addressable arrays only supports "
-                        "tiled=True: the processes hold parts of one array, and it "
-                        "comes out whole."
+                        "tiled=True: the processes hold parts of one array, and the "
+                        "result is the whole array."
                     )
                 mesh = getattr(value.sharding, "mesh", None)
                 if not isinstance(mesh, Mesh):

@@ -83,7 +83,7 @@ def _collect(jaxpr: language.Jaxpr, found: list[Any]) -> None:
 def placed(
     closed: language.ClosedJaxpr, request: dispatch.CompileRequest
 ) -> dispatch.CompileRequest:
-    """The request with a `Placement` that says all, if it is for several devices.
+    """The request with a complete `Placement`, if it is for several devices.
 
     They are named by an argument, by `out_shardings`, by the program, or by the mesh in
     use. Raises ValueError if two of these name different devices.
@@ -351,7 +351,7 @@ class PartitionedProgram(LibraryProgram):
         )
 
     def buffers_of(self, leaves: Sequence[Any]) -> list[Any]:
-        """The buffers of a call's arguments, where the compiled program wants them.
+        """The buffers of a call's arguments, on the devices of the compiled program.
 
         Raises ValueError for an argument that is committed to another place.
         """
@@ -366,14 +366,14 @@ class PartitionedProgram(LibraryProgram):
                         "Compiled object called with input sharding(s) does not match "
                         "the sharding(s) the computation was compiled with: argument "
                         f"{position} of {self.name} has {leaf.sharding}, and the "
-                        f"program wants {sharding}. Move it there with "
+                        f"program needs {sharding}. Move it there with "
                         "`minijax.device_put`."
                     )
             buffers.append(spread_out(leaf, aval, sharding))
         return buffers
 
     def run(self, buffers: list[Any]) -> list[Array]:
-        """Launch on buffers of checked types; the results may come later."""
+        """Launch on buffers of checked types, asynchronously."""
         inputs = buffers
         if self.kept is not None:
             inputs = [buffers[index] for index in self.kept]
@@ -404,7 +404,7 @@ def _completed(
 
 
 def told(hlo_sharding: Any, placement: Placement) -> Any:
-    """XLA's sharding in terms of the user's mesh, if that can say it."""
+    """XLA's sharding in terms of the user's mesh, if that can express it."""
     try:
         spec = spec_of_hlo_sharding(hlo_sharding, placement.mesh)
         return NamedSharding(placement.mesh, spec)

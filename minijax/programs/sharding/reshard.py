@@ -91,7 +91,7 @@ def _reshard_type(x: ShapedArray, *, dst_sharding: Any, **_: Any) -> ShapedArray
 
 
 def _back(x: Any, params: dict[str, Any]) -> dict[str, Any]:
-    """The parameters of the way back: to how `x` is cut."""
+    """The parameters of the transpose, whose result is cut as `x` is."""
     aval = x.aval if hasattr(x, "aval") else get_aval(x)
     whole = NamedSharding(params["dst_sharding"].mesh, PartitionSpec())
     sharding = whole if aval.cut is None else aval.cut
@@ -168,7 +168,7 @@ def _mesh_with(axes: Any, kind: AxisType, shardings: Any, what: str) -> tuple:
 def auto_axes(
     f: Callable | None = None, /, *, axes: Any = None, out_sharding: Any = None
 ) -> Callable:
-    """`f`, inside of which the compiler decides about cuts.
+    """`f`, for whose operations the compiler chooses the cuts.
 
     Args:
       f: a function of arrays. Without it, a decorator.
@@ -202,11 +202,11 @@ def auto_axes(
 
 
 def _given_or_passed(given: Any, name: str, what: str, kwargs: dict) -> Any:
-    """What the decorator was given; otherwise the call's keyword argument."""
+    """The argument of the decorator, or else the call's keyword argument."""
     if given is None and name not in kwargs:
         raise errors.type_error(
-            f"Missing required keyword argument: '{name}'. Say how the {what} are cut: "
-            f"`{name}=P(...)`."
+            f"Missing required keyword argument: '{name}'. It says how the {what} are "
+            f"cut: write `{name}=P(...)`."
         )
     return kwargs.pop(name) if given is None else given
 
@@ -233,7 +233,7 @@ def _on_mesh(values: Any, mesh: Any) -> Any:
 def explicit_axes(
     f: Callable | None = None, /, *, axes: Any = None, in_sharding: Any = None
 ) -> Callable:
-    """`f`, inside of which the types say how values are cut.
+    """`f`, for whose operations the types say how values are cut.
 
     Args:
       f: a function of arrays. Without it, a decorator.
@@ -268,7 +268,7 @@ def explicit_axes(
 
 
 def changes_type(value: Any, place: Any) -> bool:
-    """Whether to lay a value out so is `reshard`, which the type of the result tells.
+    """Whether placing a value this way is a `reshard`, which changes its type.
 
     Otherwise it is `device_put`.
     """

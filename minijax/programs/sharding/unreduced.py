@@ -146,7 +146,7 @@ def _reduced(avals: Sequence[Any]) -> frozenset:
 
 
 def _counts(aval: Any, avals: Sequence[Any]) -> bool:
-    """Whether a value is to be reduced itself: a number is not, but in `shard_map`."""
+    """Whether a value must be reduced too; a number must in `shard_map` only."""
     inside = any(a.cut is not None and a.cut.mesh.are_all_axes_manual for a in avals)
     return aval.ndim > 0 or inside
 
@@ -155,8 +155,8 @@ def _add(avals: Sequence[Any]) -> frozenset:
     one, other = (words_of(aval)[0] for aval in avals)
     if one != other:
         fail(
-            "lhs and rhs to `add` must be unreduced along the same mesh axes: anything "
-            f"else would communicate. Got {told(avals)}. Use `reshard` before."
+            "lhs and rhs to `add` must be unreduced along the same mesh axes: other "
+            f"sums need communication. Got {told(avals)}. Use `reshard` before."
         )
     return one
 
