@@ -132,6 +132,16 @@ def renew_keys() -> None:
         local["trace_key"] = key_for(local)
 
 
+def set_key(local: dict[str, Any], key: TraceKey | None) -> None:
+    """Give this thread, whose overrides are `local`, its own key; None: the default."""
+    if key is None:
+        local.pop("trace_key", None)
+        overriding.pop(threading.get_ident(), None)
+    else:
+        local["trace_key"] = key
+        overriding[threading.get_ident()] = local
+
+
 def install(name: str, value: Any, traced: bool = False) -> None:
     """Set the process-wide default of a slot of `state` (`trace`, `mesh`, a flag).
 

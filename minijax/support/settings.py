@@ -56,7 +56,7 @@ class override:
             with thread_state.lock:
                 new_key = _with_field(state.trace_key, position, self.value)
                 local[name] = self.value
-                _set_key(local, new_key)
+                thread_state.set_key(local, new_key)
         else:
             local[name] = self.value
         record = (previous, previous_key, new_key, thread_state.generation)
@@ -82,7 +82,7 @@ class override:
                 and generation == thread_state.generation
             )
             if previous_key is _UNSET and (in_order or self._was_last(local)):
-                _set_key(local, None)
+                thread_state.set_key(local, None)
             elif in_order:
                 local["trace_key"] = previous_key
             else:
@@ -100,16 +100,6 @@ class override:
     def _was_last(local: dict[str, Any]) -> bool:
         """Whether this thread overrides no trace-relevant slot any more."""
         return thread_state.positions.keys().isdisjoint(local)
-
-
-def _set_key(local: dict[str, Any], key: TraceKey | None) -> None:
-    """Give this thread, whose overrides are `local`, its own key; None: the default."""
-    if key is None:
-        local.pop("trace_key", None)
-        thread_state.overriding.pop(threading.get_ident(), None)
-    else:
-        local["trace_key"] = key
-        thread_state.overriding[threading.get_ident()] = local
 
 
 def _with_field(current: TraceKey, position: int, value: Any) -> TraceKey:
