@@ -45,7 +45,7 @@ check: env
 test: env
 	@$(BIN)/python tests/house/missing_tools.py
 	@$(COMPILED)
-	MINIJAX_TEST_HALF=1 $(PYTEST) $(NBVAL) tests notebooks
+	MINIJAX_TEST_PART=1 $(PYTEST) $(NBVAL) tests notebooks
 
 test-all: env
 	@$(BIN)/python tests/house/missing_tools.py

@@ -36,8 +36,8 @@ CACHE_FOLDER = "MINIJAX_COMPILATION_CACHE_DIR"
 # that was printed before.
 SEED = "MINIJAX_TEST_SEED"
 
-# Set by `make test`, which runs a half of what there are many cases of: see ROTATING.
-HALF = "MINIJAX_TEST_HALF"
+# Set by `make test`, which runs a third of what there are many cases of: see MANY.
+PART = "MINIJAX_TEST_PART"
 HERE = Path(__file__).parent
 
 
@@ -121,6 +121,7 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "long: of a file that starts first, and not in `make check`"
     )
+    config.addinivalue_line("markers", "whole: runs all of its cases at every commit")
     config.addinivalue_line(
         "markers", "repeats: goes a way that another test goes; as slow"
     )
@@ -153,11 +154,12 @@ TIMINGS = HERE / "timings.json"
 WRITES_TIMINGS = "MINIJAX_TEST_TIMINGS"
 
 
-# In these folders are many cases of a kind. `make test` runs half of them; the commit
-# says which half, so that each case has its turn. `make test-all` runs all of them, and
-# so does pytest where it is called by hand.
+# Of a test with so many cases, `make test` runs a third of them; the commit says which,
+# so that each case has its turn. Tests marked `whole` run all at every commit: their
+# cases are cheap, or one process runs them together. `make test-all` runs all of them,
+# and so does pytest where it is called by hand.
 MANY = 4
-ROTATING = ("numpy", "oracle", "primitives", "views/claims")
+PARTS = 3
 
 
 @functools.cache
@@ -186,21 +188,21 @@ def seconds_of(item: pytest.Item) -> float:
 
 
 def left_out(name: str, by: str) -> bool:
-    """Whether a test waits for another commit: about half of all do."""
-    return zlib.crc32(f"{by} {name}".encode()) % 2 == 1
+    """Whether a test waits for another commit: about two of three do."""
+    return zlib.crc32(f"{by} {name}".encode()) % PARTS != 0
 
 
 def _take_turns(items: list[pytest.Item]) -> None:
-    """Skip half of the cases in the folders that take turns.
+    """Skip two thirds of the cases of tests that have many.
 
     A test of few cases runs whole: one may stand for what no other tries.
     """
-    folders = {HERE / name for name in ROTATING}
-    reason = f"of the other half at {commit()[:8]}: MINIJAX_TEST_ALL=1 runs it"
+    reason = f"has its turn at another commit than {commit()[:8]}"
+    reason += ": MINIJAX_TEST_ALL=1 runs it"
     cases = collections.Counter(item.nodeid.partition("[")[0] for item in items)
     for item in items:
         one_of_many = cases[item.nodeid.partition("[")[0]] >= MANY
-        if one_of_many and not folders.isdisjoint(item.path.parents):
+        if one_of_many and not item.get_closest_marker("whole"):
             if left_out(item.nodeid, commit()):
                 item.add_marker(pytest.mark.skip(reason=reason))
 
@@ -251,7 +253,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             for mark in item.iter_markers("later_jax"):
                 item.add_marker(pytest.mark.xfail(reason=mark.args[0]))
     checking = "MINIJAX_TEST_UNTIL" in os.environ
-    if HALF in os.environ:
+    if PART in os.environ:
         _take_turns(items)
     if SEED in os.environ:
         _shuffle(items, os.environ[SEED])
@@ -300,10 +302,11 @@ def pytest_runtest_setup() -> None:
 def pytest_terminal_summary(terminalreporter) -> None:
     for sentence in [*_missing_tools().values(), *pytest_report_header()]:
         terminalreporter.write_line(sentence)
-    if HALF in os.environ:
-        folders = ", ".join(f"tests/{name}" for name in ROTATING)
-        sentence = f"left to another commit: half of the cases in {folders}"
-        terminalreporter.write_line(sentence)
+    if PART in os.environ:
+        terminalreporter.write_line(
+            f"left to other commits: two of three cases of tests with {MANY} or more, "
+            "but for those marked whole"
+        )
     if not os.environ.get("MINIJAX_TEST_ALL"):
         terminalreporter.write_line(
             "left to make test-all: tests marked slow or repeats; random programs "

@@ -17,6 +17,8 @@ import pytest
 from tests.as_jax import wheels
 from tests.conftest import commit
 
+pytestmark = pytest.mark.whole
+
 pytest.importorskip("jax")
 
 FOLDER = Path(__file__).resolve().parent / "programs"

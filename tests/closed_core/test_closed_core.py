@@ -24,6 +24,8 @@ from tests.closed_core import make, programs
 from tests.golden.normalise import normalise
 from tests.house.count_lines import count_code
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).resolve().parents[2]
 HERE = Path(__file__).resolve().parent
 SETTINGS = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["minijax"]

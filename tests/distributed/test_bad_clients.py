@@ -14,6 +14,8 @@ from minijax.processes.lines import Lines
 from .starting import launch
 from .test_faults import check
 
+pytestmark = pytest.mark.whole
+
 
 def message(**fields):
     return json.dumps(fields).encode() + b"\n"

@@ -10,6 +10,8 @@ from tests.golden.make import EXPECTED, EXPECTED_JAX, read_expected
 from tests.golden.normalise import normalise, plain_numpy_scalars
 from tests.golden.programs.registry import all_programs, jaxpr_text, program_source
 
+pytestmark = pytest.mark.whole
+
 minijax = pytest.importorskip("minijax")
 
 PROGRAMS = all_programs()

@@ -20,6 +20,8 @@ import minijax
 from minijax.core.language import Primitive, all_primitives
 from tests.house.test_house import PUBLIC_MODULES
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(minijax.__file__).parent.parent
 FILES = sorted((ROOT / "minijax").rglob("*.py"))
 RULES = ("type_rule", "impl", "jvp", "jvp_terms", "transpose", "batch", "linearize")

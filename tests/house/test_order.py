@@ -61,7 +61,11 @@ def test_the_longest_come_first():
 class Case:
     path: Path
     nodeid: str
+    whole: bool = False
     skipped: bool = False
+
+    def get_closest_marker(self, name):
+        return self.whole if name == "whole" else None
 
     def add_marker(self, mark):
         self.skipped = mark.name == "skip"
@@ -71,15 +75,15 @@ def test_tests_of_few_cases_take_no_turns():
     path = conftest.HERE / "numpy" / "test_x.py"
     few = [Case(path, f"{path}::test_few[{i}]") for i in range(conftest.MANY - 1)]
     many = [Case(path, f"{path}::test_many[{i}]") for i in range(60)]
-    other = [Case(conftest.HERE / "test_z.py", f"z::test[{i}]") for i in range(60)]
-    conftest._take_turns([*few, *many, *other])
-    assert not any(case.skipped for case in [*few, *other])
-    assert 10 < sum(case.skipped for case in many) < 50
+    whole = [Case(path, f"{path}::test_whole[{i}]", True) for i in range(60)]
+    conftest._take_turns([*few, *many, *whole])
+    assert not any(case.skipped for case in [*few, *whole])
+    assert 20 < sum(case.skipped for case in many) < 55
 
 
 def test_every_claim_has_its_turn():
     names = [f"tests/views/claims/test_x.py::test_y[{i}]" for i in range(400)]
     turns = [[left_out(name, str(commit)) for name in names] for commit in range(12)]
-    assert all(120 < sum(turn) < 280 for turn in turns)
+    assert all(220 < sum(turn) < 310 for turn in turns)
     assert turns[0] == [left_out(name, "0") for name in names]
-    assert sum(all(of_one) for of_one in zip(*turns, strict=True)) < 4
+    assert sum(all(of_one) for of_one in zip(*turns, strict=True)) < 12

@@ -6,6 +6,8 @@ from pathlib import Path
 import jax
 import pytest
 
+pytestmark = pytest.mark.whole
+
 ROOT = Path(__file__).resolve().parents[2]
 ROWS = re.findall(
     r"^\| [^|]+ \| `(\w+)` in `([\w/.]+)` \| `(\w+)` in `([\w/.]+)` \|$",

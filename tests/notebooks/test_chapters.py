@@ -9,6 +9,8 @@ import pytest
 
 from minijax_lab import tiny_pieces
 
+pytestmark = pytest.mark.whole
+
 NOTEBOOKS = Path(__file__).resolve().parents[2] / "notebooks"
 CHAPTERS = sorted(NOTEBOOKS.glob("[0-9]*.ipynb"))
 

@@ -61,7 +61,7 @@ class Counter:
 def run(nodes: list[str]) -> Counter:
     """Runs some tests; each node may end on ` -k EXPRESSION`."""
     counter = Counter()
-    os.environ.pop("MINIJAX_TEST_HALF", None)  # all cases may notice a fault
+    os.environ.pop("MINIJAX_TEST_PART", None)  # all cases may notice a fault
     for node in nodes:
         place, _, words = node.partition(" -k ")
         chosen = ["-k", words] if words else []

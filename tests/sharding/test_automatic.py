@@ -6,6 +6,8 @@ import pytest
 from tests.sharding import automatic
 from tests.sharding.both import results_of
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.fixture(scope="module")
 def results():

@@ -5,6 +5,8 @@ import pytest
 from tests.sharding import device_sets
 from tests.sharding.both import results_of
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.fixture(scope="module")
 def results():

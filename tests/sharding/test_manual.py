@@ -6,6 +6,8 @@ from tests.sharding import manual
 from tests.sharding.both import results_of
 from tests.sharding.test_automatic import compare
 
+pytestmark = pytest.mark.whole
+
 NO_GRADIENT_IN_JAX = (
     "differences of all_to_all untiled",
     "differences of all_to_all untiled, other way",

@@ -7,6 +7,8 @@ from tests.sharding import nested
 from tests.sharding.both import Library, results_of
 from tests.sharding.test_automatic import compare
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.fixture(scope="module")
 def results():

@@ -6,6 +6,8 @@ from tests.sharding import random_programs
 from tests.sharding.both import results_of
 from tests.sharding.test_automatic import compare
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.fixture(scope="module")
 def results():

@@ -13,6 +13,8 @@ import pytest
 from tests.sharding.both import ROOT, Library, described
 from tests.sharding.test_automatic import compare
 
+pytestmark = pytest.mark.whole
+
 # The rule, and what is wrong with it.
 SABOTAGES = ("cut of dot_general", "transpose of all_gather")
 SABOTAGES += ("batch of reshard over an Explicit axis", "transpose of psum")

@@ -13,6 +13,8 @@ from tests.sharding import types_on_meshes
 from tests.sharding.both import results_of
 from tests.sharding.test_automatic import compare
 
+pytestmark = pytest.mark.whole
+
 
 @pytest.fixture(scope="module")
 def results():

@@ -7,6 +7,8 @@ from tests.sharding import unreduced
 from tests.sharding.both import results_of
 from tests.sharding.test_automatic import compare
 
+pytestmark = pytest.mark.whole
+
 REFUSALS = {"NotImplementedError", "AssertionError", "ShardingTypeError"}
 
 

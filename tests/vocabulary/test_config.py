@@ -12,6 +12,8 @@ from minijax.core.state import State, positions, state
 from minijax.support.config import config
 from minijax.support.settings import override
 
+pytestmark = pytest.mark.whole
+
 # The module; `minijax.config` itself is the object that holds the flags.
 flags = sys.modules["minijax.support.config"]
 

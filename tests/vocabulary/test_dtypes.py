@@ -15,6 +15,8 @@ from jax._src import dtypes as theirs
 from minijax.core import dtypes
 from minijax.support import element_types
 
+pytestmark = pytest.mark.whole
+
 # The module; `minijax.config` itself is the object that holds the flags.
 config = sys.modules["minijax.support.config"]
 

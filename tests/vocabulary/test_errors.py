@@ -12,6 +12,8 @@ from minijax.core import errors, source_info
 from minijax.core.errors import with_facts
 from minijax.support import special_errors, user_source
 
+pytestmark = pytest.mark.whole
+
 
 class FakeTracer:
     """What the constructors of exceptions may use of a tracer."""

@@ -17,6 +17,8 @@ from minijax.support.config import config
 from minijax.support.settings import override
 from tests.backend.processes import run
 
+pytestmark = pytest.mark.whole
+
 flags = sys.modules["minijax.support.config"]._flags
 
 ROOT = Path(minijax.__file__).parent

@@ -18,6 +18,8 @@ import minijax.tree_util
 from minijax.core import trees
 from minijax.support import tree_prefix, tree_util
 
+pytestmark = pytest.mark.whole
+
 Point = collections.namedtuple("Point", ["x", "y"])
 
 
