@@ -180,7 +180,7 @@ def _step_and_condition(
 
     avals = [*cond_jaxpr.in_avals[:cond_nconsts], *body_jaxpr.in_avals]
     old = body_jaxpr.debug_info
-    info = DebugInfo(old.traced_for, old.name, old.place)
+    info = DebugInfo(old.traced_for, old.func_name, old.place)
     return ClosedJaxpr(*trace_to_jaxpr(fun, avals, info))
 
 

@@ -777,7 +777,7 @@ def rule_in_words(eqn: JaxprEqn) -> str:
         return ""
     names = [getattr(eqn.params.get(key), "__name__", "") or "a rule" for key in keys]
     called = getattr(eqn.params.get("call_jaxpr"), "debug_info", None)
-    function = getattr(called, "name", "the function")
+    function = getattr(called, "func_name", "the function")
     if len(names) == 2:
         return (
             f"{function} has a custom_vjp: its own fwd ({names[0]}) runs on the way "

@@ -576,7 +576,7 @@ def operation(eqn: JaxprEqn) -> str:
         return "checkpoint"
     if name == "custom_vjp_call" or name == "custom_jvp_call":
         called = getattr(params.get("call_jaxpr"), "debug_info", None)
-        return f"{name.removesuffix('_call')} {called.name}" if called else name
+        return f"{name.removesuffix('_call')} {called.func_name}" if called else name
     if name == "integer_pow":
         return f"integer_pow[{params['y']}]"
     if name == "name":
