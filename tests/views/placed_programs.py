@@ -31,6 +31,10 @@ def crossed(a, b):
     return (a + b).T
 
 
+def loss(w, x):
+    return ((x @ w) ** 2).mean()
+
+
 def parts(one):
     found = list(one.spec)
     while found and found[-1] is None:
@@ -50,6 +54,7 @@ CASES = {
         (put((64, 64), "x"), put((64, 64), "x")),
         {"out_shardings": sharding.NamedSharding(mesh, P(None, "x"))},
     ),
+    "gradient": (lib.grad(loss), (put((32, 8)), put((64, 32), "x")), {}),
     "moved": (mlp, (put((64, 32), "x"), put((32, 128)), np.ones((128, 8), "f4")), {}),
 }
 found = {}

@@ -40,5 +40,8 @@ def test_each_step_of_shardy_has_a_frame(found):
 def test_copies_that_nobody_asked_for_are_said(found):
     assert found["crossed"]["unasked"] and found["mlp"]["unasked"]
     assert found["asked"]["unasked"] == []
+    # With data parallelism all devices have the parameters, and so their gradients.
+    assert found["gradient"]["unasked"] == []
+    assert found["gradient"]["collectives"] == ["all-reduce"]
     assert "that nobody asked for" in found["crossed"]["headline"]
     assert "Nobody asked for the 8 copies" in found["crossed"]["text"]

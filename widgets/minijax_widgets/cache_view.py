@@ -219,7 +219,7 @@ def strip(record: CacheRecording, width: float) -> Scene:
         counts[run.program] = counts.get(run.program, 0) + run.count
     shown = list(counts)[:MOST_PROGRAMS]
     others = len(counts) - len(shown)
-    names = {n: cut(name_of(record, n), 44 if width > 560 else 18) for n in shown}
+    names = labels({n: name_of(record, n) for n in shown}, 44 if width > 560 else 22)
     left = 20 + max((text_width(text, 12, True) for text in names.values()), default=0)
     right = width - 70
     calls = max(1, sum(counts.values()))
@@ -257,6 +257,28 @@ def strip(record: CacheRecording, width: float) -> Scene:
     scene.text(left, y, "call 1", role="constant", size=11)
     scene.text(right, y, f"{calls:,}", role="constant", size=11, anchor="end")
     return scene
+
+
+def labels(names: dict[int, str], most: int) -> dict[int, str]:
+    """Returns short names of programs: of their leaves those that tell them apart.
+
+    Where that is too long for the room, the types without the leaves' names.
+    """
+    parts = {number: name.split(", ") for number, name in names.items()}
+    rows = [row for row in parts.values() if len(row) > 1]
+    if len({len(row) for row in rows}) == 1 and len(rows) > 1:
+        same = [len(set(column)) == 1 for column in zip(*rows)]
+        for number, row in parts.items():
+            if len(row) == len(same):
+                kept = [leaf for leaf, is_same in zip(row, same) if not is_same]
+                parts[number] = kept or row
+    found = {number: ", ".join(row) for number, row in parts.items()}
+    if any(len(text) > most for text in found.values()):
+        types = {
+            n: [leaf.rpartition(": ")[2] for leaf in row] for n, row in parts.items()
+        }
+        found = {number: ", ".join(row) for number, row in types.items()}
+    return {number: cut(text, most) for number, text in found.items()}
 
 
 def joined(runs: list[Run], left: float, step: float) -> list[tuple[float, float, Run]]:

@@ -243,7 +243,6 @@ class FusionView(View):
             lines = ", ".join(str(span.line) for span in self.spans(kernel))
             cells: list[Any] = [
                 [Piece(f"K{number + 1}", "strong")],
-                [Piece(self.operations(kernel))],
                 [Piece(lines)],
                 [Piece(size_in_words(kernel.read), "size")],
                 [Piece(size_in_words(kernel.written), "size")],
@@ -253,12 +252,13 @@ class FusionView(View):
                 cells.append([Piece(repetitions(kernel))])
             if self.times is not None:
                 cells.append([Piece(self.time_of(number).removeprefix(", "), "size")])
-            cells.append([Piece(self.program.instruction(kernel).name, "faint")])
+            name = self.program.instruction(kernel).name
+            cells.append([Piece(f"{self.operations(kernel)}  "), Piece(name, "faint")])
             rows.append(Row(cells, keys=[f"k{number}"], go=number))
-        columns = ["kernel", "computes", "lines", "reads", "writes", "operations"]
+        columns = ["kernel", "lines", "reads", "writes", "operations"]
         columns += ["runs"] if repeated else []
         columns += ["measured"] if self.times is not None else []
-        columns.append("name in XLA")
+        columns.append("computes, and its name in XLA")
         more = len(groups) - len(rows)
         title = "the kernels of the compiled program"
         title += f" ({more:,} more)" if more > 0 else ""

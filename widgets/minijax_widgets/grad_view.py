@@ -44,6 +44,8 @@ from minijax_widgets.view import WIDTH, View, cut, shortened, views
 MOST_RESIDUALS = 100
 # What one step lights; a browser lays out as much within a frame.
 MOST_LIT = 24
+# So many names of residuals stand in a row.
+MOST_NAMED = 6
 
 
 def grad(
@@ -413,7 +415,7 @@ class GradView(View):
     ) -> list[Row]:
         """Returns the rows of one equation."""
         kept: list[Piece] = []
-        for number in row.opened:
+        for number in row.opened[:MOST_NAMED]:
             residual = band.program.residuals[number]
             if kept:
                 kept.append(Piece("  "))
@@ -423,6 +425,8 @@ class GradView(View):
             if residual.origin != "value":
                 text += f" ({residual.origin})"
             kept.append(Piece(text, role, residual_key(band, residual)))
+        if len(row.opened) > MOST_NAMED:
+            kept.append(Piece(f"  +{len(row.opened) - MOST_NAMED} more", "residual"))
         up = " ; ".join(back.text for back in row.backward)
         bad = [b for b in self.recording.first if b.row == row.id and not band.depth]
         extra = f"   {'; '.join(row.extra)}" if row.extra else ""

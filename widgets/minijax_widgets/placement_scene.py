@@ -177,7 +177,7 @@ def draw_array(
     for number, piece in enumerate(value.pieces):
         key = tuple((start, stop) for start, stop in piece.index[: max(0, rank - 2)])
         panels.setdefault(key, []).append(number)
-    left, top = x + 34, y + 22 + deep
+    left, top = x + side_room(value), y + 22 + deep
     right, low = left, top
     px, py = left, top
     for count, (where, members) in enumerate(panels.items()):
@@ -206,6 +206,23 @@ def draw_array(
     if rank:
         low += 20
     return right, low
+
+
+def side_room(value: PlacedValue) -> float:
+    """Returns the room to the left of an array that the sizes there need."""
+    said = [sized(value, -2)] if len(value.shape) > 1 else []
+    said += [leading(value)] if len(value.shape) > 2 else []
+    return max([34.0, *(text_width(one, 12) * 1.05 + 12 for one in said)])
+
+
+def sized(value: PlacedValue, axis: int) -> str:
+    """Returns the size of a dimension with the axes that cut it: `256/model`."""
+    return "/".join([f"{value.shape[axis]}", *value.cuts[axis]])
+
+
+def leading(value: PlacedValue) -> str:
+    """Returns the sizes of all dimensions but the last two."""
+    return " \u00d7 ".join(sized(value, n) for n in range(len(value.shape) - 2))
 
 
 def reach(value: PlacedValue, axis: int) -> float:
@@ -302,19 +319,14 @@ def draw_sides(
         if rank < back:
             continue
         axes = value.cuts[-back]
-        said = f"{value.shape[-back]}" + "".join(f"/{name}" for name in axes)
-        ink = inked(axes)
+        said, ink = sized(value, -back), inked(axes)
         if back == 1:
             scene.note(x + w / 2, y + h + 15, said, anchor="middle", **ink)
         else:
             scene.note(x - 6, y + h / 2 + 4, said, anchor="end", **ink)
     if rank > 2:
-        lead = []
-        for n, axes in zip(value.shape[:-2], value.cuts, strict=False):
-            lead.append(f"{n}" + "".join(f"/{name}" for name in axes))
         used = [axes[0] for axes in value.cuts[: rank - 2] if axes]
-        said = " \u00d7 ".join(lead)
-        scene.note(x - 6, y - deep + 4, said, anchor="end", **inked(used))
+        scene.note(x - 6, y - deep + 4, leading(value), anchor="end", **inked(used))
 
 
 # ---- the mesh -----------------------------------------------------------------------

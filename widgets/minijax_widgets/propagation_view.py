@@ -19,6 +19,7 @@ from minijax_widgets.placement_scene import (
     draw_array,
     draw_mesh,
     lay_mesh,
+    side_room,
 )
 from minijax_widgets.scene import Scene
 from minijax_widgets.view import DIFFERS, View, cut, shortened, twin, views
@@ -240,10 +241,12 @@ class PropagationView(View):
         y, right = 6.0, 0.0
         middles: dict[int, float] = {}
         text_x = 190.0 if sizes.beside else 30.0
+        shown = [record.values[number].placed for number in self.drawn]
+        left = 24 + max((side_room(placed) for placed in shown), default=34.0)
         for number in self.drawn:
             value = record.values[number]
             top = y
-            y, wide = self.draw_row(scene, number, y, sizes, text_x)
+            y, wide = self.draw_row(scene, number, y, sizes, text_x, left)
             middles[number] = (top + y) / 2
             right = max(right, wide)
             y += 10
@@ -275,9 +278,15 @@ class PropagationView(View):
         return scene
 
     def draw_row(
-        self, scene: Scene, number: int, y: float, sizes: Sizes, text_x: float
+        self,
+        scene: Scene,
+        number: int,
+        y: float,
+        sizes: Sizes,
+        text_x: float,
+        left: float,
     ) -> tuple[float, float]:
-        """Draws a value: its glyph, what it is, its line."""
+        """Draws a value: its glyph from `left` on, what it is, its line."""
         record = self.recording
         value = record.values[number]
         key = f"v{number}"
@@ -286,8 +295,9 @@ class PropagationView(View):
         if not sizes.beside:
             y += 36 + 18 * bool(value.line)
         at = self.step_of(value)
+        placed, x = value.placed, left - side_room(value.placed)
         right, low = draw_array(
-            scene, value.placed, record.mesh, 24, y - 14, sizes, key, None, GLYPH, at
+            scene, placed, record.mesh, x, y - 14, sizes, key, None, GLYPH, at
         )
         x = max(text_x, right + 16) if sizes.beside else text_x
         title = self.title(value)

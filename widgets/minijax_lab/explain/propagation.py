@@ -47,8 +47,9 @@ class ProgramValue:
     """A value of the program. `step` is the last one of Shardy's that cut it.
 
     `made_by` is the operation's name in the user's words, `role` "argument", "result"
-    or "". A result is `asked` for where its sharding was given. `collectives` are those
-    that XLA wrote for the operation that makes it.
+    or "". A result is `asked` for where its sharding was given, or where a gradient
+    lies as its parameter does. `collectives` are those that XLA wrote for the operation
+    that makes it.
     """
 
     placed: PlacedValue
@@ -205,8 +206,21 @@ class _Builder:
         self.place(
             self.arguments, getattr(self.program.compiled, "input_shardings", None)
         )
+        self.ask_for_gradients()
         self.add_steps(found, same, results)
         self.add_collectives()
+
+    def ask_for_gradients(self) -> None:
+        """Takes results of a backward pass as asked for that lie as an argument does.
+
+        So do gradients and new parameters with data parallelism.
+        """
+        if "transpose(jvp(" not in self.program.text:
+            return
+        arguments = [value.placed for value in self.values if value.role == "argument"]
+        lies = [(placed.shape, placed.cuts) for placed in arguments]
+        for value in self.values:
+            value.asked |= (value.placed.shape, value.placed.cuts) in lies
 
     def shown(
         self, number: int, found: dict[str, Any], made: dict[int, dict[str, Any]]

@@ -9,7 +9,7 @@ import { icon } from "./icons";
 import { legend } from "./legend";
 import { choices, huesOfLines, linesOfSteps, type Choice, type Only } from "./only";
 import { tokens, type Token } from "./python";
-import { MANY_ROWS, State, children, columnWidths, jumped, leastWidth, naturalWidth, rowText, type Hit } from "./state";
+import { MANY_ROWS, State, children, columnWidths, usualWidth, jumped, leastWidth, naturalWidth, rowText, type Hit } from "./state";
 import { styleSheet } from "./style";
 
 const KEYS: [string, string][] = [
@@ -339,10 +339,10 @@ export class Player {
     const widths = columnWidths(pane);
     table.style.setProperty("--mj-columns", String(Math.max(1, widths.length - 1)));
     const last = widths[widths.length - 1]! - 3;
-    table.style.setProperty("--mj-last", `${Math.min(pane.kind === "listing" ? 13 : 22, last)}ch`);
+    table.style.setProperty("--mj-last", `${Math.min(22, last)}ch`);
     // Room for the sign that folds.
     const sign = pane.rows.some((row) => row.d) ? 24 : 4;
-    table.style.setProperty("--mj-first", `calc(${widths[0]}ch + ${sign}px)`);
+    table.style.setProperty("--mj-first", `calc(${pane.kind === "listing" ? usualWidth(pane) : widths[0]}ch + ${sign}px)`);
     set(table, "role", "presentation");
     if (pane.columns) {
       table.removeAttribute("role");

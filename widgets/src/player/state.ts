@@ -75,7 +75,7 @@ export function columnWidths(pane: Pane): number[] {
 }
 
 /** A width that nearly all rows of text find enough: a few long ones wrap. */
-function usualWidth(pane: Pane): number {
+export function usualWidth(pane: Pane): number {
   const tailed = pane.rows.filter((row) => row.c.length > 1);
   const letters = (pane.kind === "listing" && tailed.length ? tailed : pane.rows)
     .map((row) => (row.c[0] ?? []).reduce((sum, piece) => sum + lettersOf(piece), 3) + 2 * (row.d ?? 0))
