@@ -16,6 +16,7 @@ from typing import Any
 
 import minijax
 from minijax.backend import dumps, executables
+from minijax.backend.targets import Target
 from minijax.compile import cross_compiling
 from minijax.core import dispatch, runtime
 from minijax.core.jit import JitFunction
@@ -281,7 +282,7 @@ def plan_of(
     return plan
 
 
-def machine_of(target: str | None) -> cross_compiling.Target:
+def machine_of(target: str | None) -> Target:
     """The target of a name; without one all devices of this process's platform."""
     if target is not None and target != "cpu":
         return cross_compiling.find(target)
@@ -289,7 +290,7 @@ def machine_of(target: str | None) -> cross_compiling.Target:
     platform = dispatch.lowering_platform(devices[0])
     listed = runtime.DeviceList(tuple(devices))
     kind = str(devices[0].device_kind)
-    return cross_compiling.Target(
+    return Target(
         platform, platform, listed, kind, tuple(devices), runs=True
     )
 
