@@ -37,6 +37,8 @@ from minijax_widgets.view import cut
 # An array is drawn with at most so many blocks along a side, the grid with twice that.
 MOST_CELLS = 16
 LEAST_CELL = 10.0
+# The values of an array stand in its picture as numbers up to so many columns.
+MOST_WRITTEN = 8
 # So many programs stand on one page of a timeline.
 SLOTS, SLOTS_NARROW = 10, 4
 # A block far outside of its array is drawn at most so far from it.
@@ -93,6 +95,10 @@ class Tiles:
         least = 28 if most > MOST_CELLS else 0
         self.w = self.side(self.columns_n, self.columns, least, sizes)
         self.h = self.side(self.rows_n, self.rows, least, sizes)
+        if any(operand.values) and self.columns_n <= MOST_WRITTEN:
+            # Room for the numbers.
+            self.w = max(self.w, 24.0 * self.columns_n)
+            self.h = max(self.h, 17.0 * min(self.rows_n, MOST_WRITTEN))
         cards = math.prod(shape[:-2]) if self.rank > 2 else 1
         self.cards = min(4, cards)
         self.deep = CARD_STEP * (self.cards - 1)
@@ -201,10 +207,12 @@ def window_parts(
     h: float,
     inside: tuple[float, float, float, float],
     look: str,
+    bare: bool = False,
 ) -> Parts:
     """Returns the window on a block; `look` is what kind_of says of it.
 
-    `inside` is the part of it that lies in the array: x, y, width, height.
+    `inside` is the part of it that lies in the array: x, y, width, height. A `bare`
+    window has room for numbers.
     """
     again = look.endswith("again")
     ink = "miss" if again else "value"
@@ -229,7 +237,7 @@ def window_parts(
         for y, dy in ((0.0, 1), (h, -1))
     )
     made.append(path(corners, ink, 2.4))
-    said = "again" if again else ""
+    said = "again" if again and not bare else ""
     if said and text_width(said, 12) + 4 <= wide and tall >= 18:
         made.append(
             words(left + wide / 2, top + tall / 2 + 4, said, ink, 12, "middle", 700)
@@ -450,7 +458,9 @@ def draw_window(
         now = (left, up, wide, tall, look.endswith("again"))
         if now != before:
             before = now
-            parts = window_parts(w, h, (left, up, wide, tall), look)
+            parts = window_parts(
+                w, h, (left, up, wide, tall), look, any(operand.values)
+            )
             turns.append((step, parts))
     scene.drawn(
         moves[0][1],

@@ -7,7 +7,8 @@ small blocks have their numbers written. What has no value is hatched.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from minijax_lab.explain.kernel_facts import Operand
 from minijax_widgets.glyph import (
@@ -20,14 +21,17 @@ from minijax_widgets.glyph import (
     text_width,
     words,
 )
+from minijax_widgets.kernel_scene import Laid
 from minijax_widgets.scene import Scene
 
 LEVELS = 12
 # Cells of one operand in all of its steps: a page has to carry them.
 MOST_CELLS = 16384
-WRITTEN_COLUMNS = 4
-WRITTEN = (36.0, 17.0)
+# Numbers are written into blocks of so many rows that are not wider than this.
+WRITTEN_ROWS, WRITTEN_WIDTH = 16, 250.0
+LINE, LEAST_WIDE = 17.0, 24.0
 LONGEST = 150.0
+NOTHING = "not written yet"
 
 Values = list[list[float]]
 
@@ -55,17 +59,31 @@ def largest_of(tables: Sequence[Values]) -> float:
     return max(finite, default=0.0)
 
 
-def cell_size(values: Values) -> tuple[float, float]:
-    """Returns how large a cell is drawn."""
-    rows, columns = len(values), max(1, len(values[0]))
-    if columns <= WRITTEN_COLUMNS and rows <= 16:
-        return WRITTEN
+def cell_size(tables: Sequence[Values]) -> tuple[float, float]:
+    """Returns how large a cell is drawn: with room for its number in a small block."""
+    rows, columns = len(tables[0]), max(1, len(tables[0][0]))
+    if columns * LEAST_WIDE <= WRITTEN_WIDTH and rows <= WRITTEN_ROWS:
+        wide = max(LEAST_WIDE, *(widest(table) + 8 for table in tables))
+        if columns * wide <= WRITTEN_WIDTH:
+            return wide, LINE
     return min(16.0, LONGEST / columns), min(16.0, LONGEST / rows)
 
 
-def values_parts(values: Values, largest: float) -> list[Drawn]:
-    """Returns a block of values as cells: of one depth together, to be short."""
-    w, h = cell_size(values)
+def widest(values: Values) -> float:
+    """Returns the room that the longest number needs."""
+    finite = [x for row in values for x in row if math.isfinite(x)]
+    return max((text_width(number_text(x), LEAST_TEXT) for x in finite), default=0.0)
+
+
+def values_parts(
+    values: Values, largest: float, size: tuple[float, float], framed: bool = True
+) -> list[Drawn]:
+    """Returns a block of values as cells: of one depth together, to be short.
+
+    Numbers are written where all of them have room.
+    """
+    w, h = size
+    written = h >= LEAST_TEXT + 2 and widest(values) <= w - 2
     together: dict[tuple[str, int], list[str]] = {}
     holes: list[tuple[float, float]] = []
     texts: list[Drawn] = []
@@ -81,15 +99,13 @@ def values_parts(values: Values, largest: float) -> list[Drawn]:
             if level:
                 ink = "value" if x > 0 else "miss"
                 together.setdefault((ink, level), []).append(square)
-            if (w, h) == WRITTEN:
-                said = number_text(x)
-                texts.append(
-                    words(left + w / 2, top + 13, said, "text", LEAST_TEXT, "middle")
-                )
+            if written:
+                at = (left + w / 2, top + h / 2 + 4.5)
+                texts.append(words(*at, number_text(x), "text", LEAST_TEXT, "middle"))
     wide, tall = w * len(values[0]), h * len(values)
-    made = [rect(0, 0, wide, tall, "base", round_by=0)]
+    made = [rect(0, 0, wide, tall, "base", round_by=0)] if framed else []
     # Under numbers the ink is lighter, so that they can be read.
-    most = 0.45 if (w, h) == WRITTEN else 0.95
+    most = 0.45 if written or not framed else 0.95
     for (ink, level), squares in sorted(together.items()):
         drawn = path("".join(squares), fill=ink)
         depth = f"{most * level / LEVELS:.2f}"
@@ -99,7 +115,8 @@ def values_parts(values: Values, largest: float) -> list[Drawn]:
     elif holes:
         hatched = "".join(stripes(left, top, w, h) for left, top in holes)
         made.append(path(hatched, "miss", 0.8))
-    made.append(rect(0, 0, wide, tall, "none", "line", 1.0, round_by=0))
+    if framed:
+        made.append(rect(0, 0, wide, tall, "none", "line", 1.0, round_by=0))
     return made + texts
 
 
@@ -108,39 +125,201 @@ def number_text(x: float) -> str:
     if x == int(x) and abs(x) < 10000:
         return str(int(x))
     said = f"{x:.2f}"
-    if text_width(said, LEAST_TEXT) <= WRITTEN[0] and said.strip("-0.") != "":
+    if abs(x) < 1000 and said.strip("-0.") != "":
         return said
     return f"{x:.0e}"
 
 
-def draw_values(
-    scene: Scene, operand: Operand, x: float, y: float, programs: Sequence[int]
-) -> tuple[float, float]:
-    """Draws the values of an operand's blocks; returns the right and the lower end.
+# ---- in main memory ------------------------------------------------------------------
 
-    The last step with values keeps them: what follows says that it has none.
+
+def draw_in_array(
+    scene: Scene, operand: Operand, laid: Laid, programs: Sequence[int]
+) -> None:
+    """Draws the values of an array in its picture, as far as programs have them.
+
+    Those of an input are there from the first step on, those of an output from the
+    step in which its block is written back.
     """
     found = steps_with_values(operand, programs)
-    if not found:
-        return x, y
+    tiles = laid.tiles
+    if not found or not operand.starts or tiles.rank > 2:
+        return
+    size = tiles.w / tiles.columns_n, tiles.h / tiles.rows_n
     largest = largest_of(list(found.values()))
-    first = next(iter(found.values()))
-    w, h = cell_size(first)
-    wide, tall = w * len(first[0]), h * len(first)
-    turns = [(step, values_parts(values, largest)) for step, values in found.items()]
-    last = max(found) + 1
+    blocks: dict[tuple[int, ...], list[tuple[int, Values]]] = {}
+    for step, values in found.items():
+        program = programs[step]
+        if operand.role == "output" and not operand.moves[program]:
+            continue
+        sides = [(0, 1), (0, 1), *operand.inside(program)][-2:]
+        skipped = [max(0, -start) for start in (0, 0, *operand.starts[program])][-2:]
+        (rows, first), (columns, left) = zip((b - a for a, b in sides), skipped)
+        part = [row[left : left + columns] for row in values[first : first + rows]]
+        if part and part[0]:
+            at = tuple(start for start, _ in sides)
+            blocks.setdefault(at, []).append((step, part))
+    for (top, left), states in blocks.items():
+        turns = [(step, values_parts(v, largest, size, False)) for step, v in states]
+        first_parts = turns[0][1] if operand.role == "input" else []
+        x, y = laid.x + left * size[0], laid.y + top * size[1]
+        scene.drawn(x, y, 0, 0, first_parts, turns=turns, label="")
+
+
+# ---- on the chip ---------------------------------------------------------------------
+
+
+@dataclass
+class Held:
+    """A block on the chip: whose, what it is then, and what it holds by step."""
+
+    operand: Operand
+    what: str
+    states: dict[int, Values | None]
+    notes: dict[int, str]
+
+
+def blocks_on_chip(
+    operands: Sequence[Operand], programs: Sequence[int], names: Sequence[str]
+) -> tuple[list[Held], list[Held]]:
+    """Returns what programs have before and what they leave, of blocks with values.
+
+    `names` are the programs' places in the grid.
+    """
+    before, after = [], []
+    for operand in operands:
+        found = steps_with_values(operand, programs)
+        if not found:
+            continue
+        if operand.role in ("input", "scalars"):
+            notes = {step: arrival(operand, programs[step]) for step in found}
+            before.append(Held(operand, "read", dict(found), notes))
+            continue
+        kept: dict[int, Values | None] = {}
+        notes, left = {}, {}
+        for step in found:
+            program = programs[step]
+            stays = program > 0 and (
+                operand.role == "scratch"
+                or operand.starts[program - 1] == operand.starts[program]
+            )
+            kept[step] = operand.values[program - 1] if stays else None
+            notes[step] = f"left by {names[program - 1]}" if stays else NOTHING
+            left[step] = arrival(operand, program)
+        if largest_of([state for state in kept.values() if state is not None]):
+            before.append(Held(operand, "before", kept, notes))
+        after.append(Held(operand, "after", dict(found), left))
+    return before, after
+
+
+def arrival(operand: Operand, program: int) -> str:
+    """Returns what happens to a block of a program, with its bytes."""
+    if not operand.starts or operand.is_outside(program) or not operand.moved:
+        return "stays on the chip" if operand.role == "scratch" else ""
+    if not operand.moves[program]:
+        return "stays"
+    verb = "arrives" if operand.role == "input" else "goes out"
+    again = " again" if operand.again[program] else ""
+    return f"{verb}{again}, {operand.block_bytes(program):,} B"
+
+
+def draw_on_chip(
+    scene: Scene,
+    operands: Sequence[Operand],
+    arrays: Mapping[str, Laid],
+    programs: Sequence[int],
+    names: Sequence[str],
+    y: float,
+) -> tuple[float, float]:
+    """Draws the blocks on the chip with their values; returns the right and lower end.
+
+    A block of an input slides there from its array in the step in which it arrives.
+    Nothing is drawn without values.
+    """
+    before, after = blocks_on_chip(operands, programs, names)
+    if not before and not after:
+        return 0.0, y
+    scene.text(6, y + 16, "on the chip", weight=700)
+    scene.note(94, y + 16, "what a program has, and what it leaves; hatched: no value")
+    top, x, right, low = y + 50, 6.0, 0.0, y
+    for held in (*before, *after):
+        tables = [state for state in held.states.values() if state is not None]
+        size = cell_size(tables)
+        wide, tall = size[0] * len(tables[0][0]), size[1] * len(tables[0])
+        said = f"{held.operand.name}, {held.what}"
+        room = max(wide, text_width(said, 12, True), 118.0)
+        arrow = 30.0 if after and held is after[0] and before else 0.0
+        if x > 6 and x + arrow + room > scene.width:
+            x, top = 6.0, low + 34
+        if arrow:
+            end = (x + arrow - 6, top + 30)
+            scene.arrow((x - 10, top + 30), end, role="value", thick=2.4)
+            x += arrow
+        scene.text(x, top - 6, said, size=12, weight=700, mono=True)
+        draw_held(scene, held, (x, top), size, programs, arrays.get(held.operand.name))
+        low = max(low, top + tall + 20)
+        right = max(right, x + room)
+        x += room + 22
+    return right, low
+
+
+def draw_held(
+    scene: Scene,
+    held: Held,
+    place: tuple[float, float],
+    size: tuple[float, float],
+    programs: Sequence[int],
+    array: Laid | None,
+) -> None:
+    """Draws what a block holds, step by step, and what happens to it."""
+    x, y = place
+    operand = held.operand
+    tables = [state for state in held.states.values() if state is not None]
+    largest = largest_of(tables)
+    wide, tall = size[0] * len(tables[0][0]), size[1] * len(tables[0])
+    hole = [[math.nan] * len(tables[0][0])] * len(tables[0])
+    turns = [
+        (step, values_parts(hole if state is None else state, largest, size))
+        for step, state in held.states.items()
+    ]
+    notes = [
+        (step, [words(0, 0, note, "miss" if "again" in note else "constant", 12)])
+        for step, note in held.notes.items()
+    ]
+    last = max(held.states) + 1
     if last < len(programs):
-        none = [words(0, 13, "values not kept", "constant", LEAST_TEXT)]
-        turns.append((last, none))
-    scene.drawn(
-        x, y, wide, tall, turns[0][1], turns=turns, label=f"values of {operand.name}",
-        tell=f"values of {operand.name}: positive ones in blue, negative ones in red, "
-        "the deeper the larger; hatched: no value",
-    )  # fmt: skip
-    what = "values read" if operand.role in ("input", "scalars") else "values after"
-    said = f"{what}, up to {largest:.3g}"
-    scene.text(x, y + tall + 14, said, role="constant", size=LEAST_TEXT)
-    return max(x + wide, x + text_width(said, LEAST_TEXT)), y + tall + 16
+        turns.append((last, [words(0, 13, "values not kept", "constant", LEAST_TEXT)]))
+        notes.append((last, []))
+    scene.drawn(x, y + tall + 15, 0, 0, notes[0][1], turns=notes, label="")
+    tell = (
+        f"{operand.name}, {held.what}: positive values in blue, negative ones in red, "
+    )
+    tell += f"the deeper the larger, up to {largest:.3g}; hatched: no value"
+    label = f"values of {operand.name}, {held.what}"
+    # Each arrival is a mark of its own, that comes from its place in the array.
+    starts = [
+        step
+        for step in held.states
+        if array is not None and held.what == "read" and operand.moved
+        and operand.moves[programs[step]] and not operand.is_outside(programs[step])
+    ]  # fmt: skip
+    ends = [*starts[1:], len(programs)]
+    still = [turn for turn in turns if not starts or turn[0] < starts[0]]
+    if still or not starts:
+        shown = [*still, (starts[0], [])] if starts else turns
+        scene.drawn(x, y, wide, tall, shown[0][1], turns=shown, label=label, tell=tell)
+    for start, end in zip(starts, ends):
+        assert array is not None
+        dx, dy = array.tiles.place(programs[start])
+        shown = [turn for turn in turns if start <= turn[0] < end]
+        shown += [(end, [])] if end < len(programs) else []
+        home = (array.x + dx, array.y + dy)
+        if start == 0:
+            home = (x, y)
+        scene.drawn(
+            *home, wide, tall, shown[0][1] if start == 0 else [], turns=shown,
+            moves=[(start, x, y)], label=label, tell=tell,
+        )  # fmt: skip
 
 
 def values_text(values: Values) -> str:

@@ -25,7 +25,7 @@ from minijax_widgets.kernel_scene import (
     draw_problem,
     kind_of,
 )
-from minijax_widgets.kernel_values import draw_values, values_text
+from minijax_widgets.kernel_values import draw_in_array, draw_on_chip, values_text
 from minijax_widgets.scene import Scene
 from minijax_widgets.view import WIDTH, View, cut, shortened, twin, views
 
@@ -41,7 +41,7 @@ def kernel(
     *args: Any,
     machine: Machine | None = None,
     which: int = 0,
-    values: bool = False,
+    values: bool | None = None,
     **kwargs: Any,
 ) -> KernelView:
     """Shows the kernel that `function` calls by `pallas_call`: its grid and blocks.
@@ -54,7 +54,9 @@ def kernel(
       machine: for which the pipeline is modelled, as `see.Machine(name, operations a
         second, bytes a second)`; a TPU v5e without it.
       which: the number of the kernel, of a function that calls several.
-      values: show what small blocks hold, too: of the first programs.
+      values: show what small blocks hold, too, of the first programs: how numbers move
+        from the arrays to the chip, and what each program leaves. None: where all
+        arrays have at most 32 rows and columns.
 
     Bytes are those that a pipeline copies: a block that the program before had is not
     fetched again. Raises what tracing raises, TypeError for a function of JAX, and
@@ -345,8 +347,7 @@ class KernelView(View):
             text = self.axes_told() if is_grid else ""
             trial = Scene(sizes.width, 100)
             end = draw_array(trial, operand, x, y, sizes, self.programs[:1], key, text)
-            wide, _ = draw_values(trial, operand, x, y, self.programs[:1])
-            full = x > 6 and max(end.right, wide) > sizes.width
+            full = x > 6 and end.right > sizes.width
             # What has no blocks stands beside the bytes, if all have no room.
             if full or (operand is self.first_whole and x + 420 > sizes.width):
                 x, y = 6.0, low + 26
@@ -355,9 +356,9 @@ class KernelView(View):
                 grid = laid
             else:
                 arrays[record.operands.index(operand)] = laid
-            end_x, end_y = draw_values(scene, operand, x, laid.low + 10, self.programs)
-            low, right = max(low, laid.low, end_y), max(right, laid.right, end_x)
-            x = max(laid.right, end_x) + 34
+                draw_in_array(scene, operand, laid, self.programs)
+            low, right = max(low, laid.low), max(right, laid.right)
+            x = laid.right + 34
         more = len(record.operands) - len(self.drawn)
         if more > 0:
             low += 20
@@ -365,6 +366,13 @@ class KernelView(View):
         if x > 6 and x + 260 > sizes.width:
             x, y = 6.0, low + 26
         end_x, end_y = draw_bytes(scene, record, x, y, self.programs)
+        low, right = max(low, end_y), max(right, end_x)
+        by_name = dict(zip((one.name for one in record.operands), arrays))
+        names = [record.place_text(n) for n in range(len(record.places))]
+        placed = {name: laid for name, laid in by_name.items() if laid is not None}
+        end_x, end_y = draw_on_chip(
+            scene, self.drawn, placed, self.programs, names, low + 22
+        )
         low, right = max(low, end_y), max(right, end_x)
         assert grid is not None
         for number, problem in enumerate(record.problems[:MOST_PROBLEMS]):

@@ -86,15 +86,15 @@ def record_kernel(
     args: tuple,
     kwargs: dict[str, Any],
     machine: Machine | None = None,
-    values: bool = False,
+    values: bool | None = False,
     which: int = 0,
 ) -> KernelRecording:
     """Records the kernel that `function` calls, the first one or number `which`.
 
     With arrays as arguments its programs are run; `ShapeDtypeStruct`s give the blocks
-    alone. With `values` the blocks' values are kept. Raises what tracing raises,
-    TypeError for what is not a function of minijax, ValueError where there is no such
-    kernel.
+    alone. With `values` the blocks' values are kept; None: if all arrays are small.
+    Raises what tracing raises, TypeError for what is not a function of minijax, and
+    ValueError where there is no such kernel.
     """
     closed = traced(function, args, kwargs)
     kernels = list(kernels_in(closed.jaxpr))
@@ -120,6 +120,9 @@ def record_kernel(
         eqn, operands = kernels[which], None
     else:
         eqn, operands = reached(closed, leaves, which)
+    if values is None:
+        shapes = [var.aval.shape for var in (*eqn.invars, *eqn.outvars)]
+        values = all(max([len(s), *s]) <= MOST_SHOWN and len(s) < 3 for s in shapes)
     record = Recorder(eqn, operands, values).recording(function, machine)
     if len(kernels) > 1:
         others = f"kernel {which} of {len(kernels)}, counted from 0: pass which="

@@ -290,9 +290,7 @@ def machine_of(target: str | None) -> Target:
     platform = dispatch.lowering_platform(devices[0])
     listed = runtime.DeviceList(tuple(devices))
     kind = str(devices[0].device_kind)
-    return Target(
-        platform, platform, listed, kind, tuple(devices), runs=True
-    )
+    return Target(platform, platform, listed, kind, tuple(devices), runs=True)
 
 
 def mesh_of_arguments(leaves: list[Any]) -> MeshFacts:
