@@ -101,6 +101,13 @@ HINTS = {
         "mul: the first operand gets c * y, the second x * c. sub: c and -c.",
         "the column `up` of `see.grad` in this chapter.",
     ),
+    "transposes.dot_back": (
+        "z = x @ y: x gets c @ y.T. Which axes of c and of y does that sum over?",
+        "one dot_general of c and y, over the free axes of y, which are the last ones "
+        "of c; its result has the batch axes, the free axes of x, and the rest of y.",
+        "`MEANING['dot_general']` in tiny/operations.py says the order of the axes; "
+        "`np.argsort` turns an order round.",
+    ),
     "transposes.backward": (
         "keep a dict from a tracer to the cotangent that has come to it so far.",
         "the last equation first: its results' cotangents go to TRANSPOSES, with "
@@ -153,6 +160,13 @@ HINTS = {
         "len(found) + len(the carry's leaves).",
         "`run_scan`, the next cell, which uses all of the parameters.",
     ),
+    "loop_rules.scan_change": (
+        "two calls of `scan`: the first is the loop as it was, with one result more "
+        "for each round; the second has tangents in place of values.",
+        "the step of the first returns `results[:count], (results[count:], "
+        "tracers_outside(linear))`; the rows of the second are a pair, too.",
+        "`linearize` in chapter 07: what is outside of its program is the residuals.",
+    ),
     "loop_rules.cond_of_many": (
         "has the condition an axis? That decides whether one branch runs, or both.",
         "`many(branch, size, axes)` is a branch for all examples; BATCHING['select_n'] "
@@ -199,6 +213,12 @@ HINTS = {
         "for each result that is kept collect its blocks in a list; join them when the "
         "kernel is done.",
         "`compute` and `of_block`, in the next cell.",
+    ),
+    "export.write": (
+        "take the equation apart, and begin with the primitives in WORDS.",
+        "the names of the operands come from `text.given`, before the line is written; "
+        "`text.line(operation, result)` adds the name of the result.",
+        "`print(jit(f).lower(x).as_text())` shows each kind of line.",
     ),
     "export.checked": (
         "flatten the arguments; two things are compared.",

@@ -30,64 +30,77 @@ def literal(number):
     return f"{number:.8e}" if np.isfinite(number) else f"0x{number.view('u4'):08X}"
 
 
-def stablehlo(program):
-    """The program as text that XLA can read."""
-    names, lines = Names(), []
+class Text:
+    """The lines of a program in StableHLO, as they are written."""
 
-    def line(operation, thing=None):
-        found = f"%{names[object() if thing is None else thing]}"
-        lines.append(f"    {found} = stablehlo.{operation}")
+    def __init__(self):
+        self.names, self.lines = Names(), []
+
+    def line(self, operation, thing=None):
+        """Adds a line, and returns the name of its result, which stands for `thing`."""
+        found = f"%{self.names[object() if thing is None else thing]}"
+        self.lines.append(f"    {found} = stablehlo.{operation}")
         return found
 
-    def constant(number, type):
+    def constant(self, number, type):
         number = np.broadcast_to(np.asarray(number, np.float32), type.shape)
-        return line(f"constant dense<{literal(number)}> : {tensor(type)}")
+        return self.line(f"constant dense<{literal(number)}> : {tensor(type)}")
 
-    def given(operand, type):
+    def given(self, operand, type):
         """An operand as a name of this type: written out, or spread to it."""
         if not isinstance(operand, Tracer):
-            return constant(operand, type)
+            return self.constant(operand, type)
         if operand.shape == type.shape:
-            return f"%{names[operand]}"
+            return f"%{self.names[operand]}"
         count = len(type.shape)
-        return spread(operand, type, range(count - len(operand.shape), count))
+        return self.spread(operand, type, range(count - len(operand.shape), count))
 
-    def spread(operand, type, axes, result=None):
-        inside = f"{given(operand, type_of(operand))}, dims = {list(axes)}"
+    def spread(self, operand, type, axes, result=None):
+        """The name of an operand that is repeated: its axes become these ones."""
+        inside = f"{self.given(operand, type_of(operand))}, dims = {list(axes)}"
         types = f"({tensor(type_of(operand))}) -> {tensor(type)}"
-        return line(f"broadcast_in_dim {inside} : {types}", result)
+        return self.line(f"broadcast_in_dim {inside} : {types}", result)
 
-    arguments = [f"%{names[x]}: {tensor(x.type)}" for x in program.inputs]
-    for (result, *_), primitive, operands, params in program.equations:
-        type = result.type
-        if primitive == "integer_pow":
-            primitive, operands = "pow", (*operands, float(params["y"]))
-        if primitive in WORDS:
-            inside = ", ".join(given(operand, type) for operand in operands)
-            line(f"{WORDS[primitive]} {inside} : {tensor(type)}", result)
-        elif primitive in REDUCTIONS:
-            word, start = REDUCTIONS[primitive]
-            (x,), start, axes = operands, constant(start, NUMBER), list(params["axes"])
-            inside = f"(%{names[x]} init: {start}) applies stablehlo.{word}"
-            types = f"({tensor(x.type)}, {tensor(NUMBER)}) -> {tensor(type)}"
-            line(f"reduce{inside} across dimensions = {axes} : {types}", result)
-        elif primitive == "broadcast_in_dim":
-            spread(*operands, type, params["broadcast_dimensions"], result)
-        elif primitive == "dot_general":
-            (over_x, over_y), batch = params["dimension_numbers"]
-            if any(batch):
-                raise TypeError("tiny cannot save a dot_general of batches")
-            inside = ", ".join(given(x, type_of(x)) for x in operands)
-            types = f"({', '.join(tensor(type_of(x)) for x in operands)}) -> "
-            inside += f", contracting_dims = {over_x} x {over_y}"
-            line(f"dot_general {inside} : {types}{tensor(type)}", result)
-        else:
-            raise TypeError(f"tiny cannot save the primitive {primitive}")
-    outputs = [given(x, type_of(x)) for x in program.outputs]
+
+def write(text, equation):
+    """Adds the line of an equation to a Text, after those that its operands need."""
+    (result, *_), primitive, operands, params = equation
+    type = result.type
+    if primitive == "integer_pow":
+        primitive, operands = "pow", (*operands, float(params["y"]))
+    if primitive in WORDS:
+        inside = ", ".join(text.given(operand, type) for operand in operands)
+        text.line(f"{WORDS[primitive]} {inside} : {tensor(type)}", result)
+    elif primitive in REDUCTIONS:
+        word, start = REDUCTIONS[primitive]
+        (x,), start = operands, text.constant(start, NUMBER)
+        inside = f"({text.given(x, x.type)} init: {start}) applies stablehlo.{word}"
+        inside += f" across dimensions = {list(params['axes'])}"
+        types = f"({tensor(x.type)}, {tensor(NUMBER)}) -> {tensor(type)}"
+        text.line(f"reduce{inside} : {types}", result)
+    elif primitive == "broadcast_in_dim":
+        text.spread(*operands, type, params["broadcast_dimensions"], result)
+    elif primitive == "dot_general" and not any(params["dimension_numbers"][1]):
+        (over_x, over_y), _ = params["dimension_numbers"]
+        inside = ", ".join(text.given(x, type_of(x)) for x in operands)
+        inside += f", contracting_dims = {over_x} x {over_y}"
+        types = f"({', '.join(tensor(type_of(x)) for x in operands)}) -> {tensor(type)}"
+        text.line(f"dot_general {inside} : {types}", result)
+    else:
+        raise TypeError(f"tiny cannot save the primitive {primitive} with {params}")
+
+
+def stablehlo(program):
+    """The program as text that XLA can read."""
+    text = Text()
+    arguments = [f"%{text.names[x]}: {tensor(x.type)}" for x in program.inputs]
+    for equation in program.equations:
+        write(text, equation)
+    outputs = [text.given(x, type_of(x)) for x in program.outputs]
     types = ", ".join(tensor(type_of(x)) for x in program.outputs)
     head = f"  func.func public @main({', '.join(arguments)}) -> ({types}) {{"
     last = f"    return {', '.join(outputs)} : {types}"
-    return "\n".join(["module @tiny {", head, *lines, last, "  }", "}"])
+    return "\n".join(["module @tiny {", head, *text.lines, last, "  }", "}"])
 
 
 def run(text, leaves):

@@ -47,37 +47,37 @@ def cond_back(cotangents, pred, *operands, branches):
     return [None, *(next(found) if unknown(o) else None for o in operands)]
 
 
+def run_of(body):
+    """A function that does what a program does."""
+    return lambda *values: evaluate(body, AGAIN, values)
+
+
+def with_residuals(residuals, changes, linear, names):
+    """The results of a linear program, each of `names` in it being a residual."""
+    swap = dict(zip(map(id, names), residuals))
+    return evaluate(linear, AGAIN, changes, outside=lambda o: swap.get(id(o), o))
+
+
 def scan_change(*duals, body, count, length, reverse, known):
     """Two loops: one goes forward and keeps residuals, one is linear in tangents."""
     values, tangents = moving(duals)
-    kept = {}
+    again, kept = run_of(body), {}
 
     def forward(carry, xs):
-        results, linear = linearize(
-            lambda *all: evaluate(body, AGAIN, all), *carry, *xs
-        )
+        results, linear = linearize(again, *carry, *xs)
         kept.update(linear=linear, names=tracers_outside(linear))
         return results[:count], (results[count:], kept["names"])
 
     def along(carry, rows):
         changes, residuals = rows
-        swap = dict(zip(map(id, kept["names"]), residuals))
-        results = evaluate(
-            kept["linear"],
-            AGAIN,
-            [*carry, *changes],
-            outside=lambda operand: swap.get(id(operand), operand),
-        )
+        results = with_residuals(residuals, [*carry, *changes], **kept)
         return results[:count], results[count:]
 
-    last, (rows, residuals) = scan(
-        forward, values[:count], values[count:], length, reverse
-    )
-    changes = tangents[count:], residuals
-    last_change, row_changes = scan(
-        along, tangents[:count], changes, length, reverse, known=len(residuals)
-    )
-    return [*map(Dual, last + rows, last_change + row_changes)]
+    carry, rows = values[:count], values[count:]
+    last, (rows, residuals) = scan(forward, carry, rows, length, reverse)
+    carry, rows_of_changes = tangents[:count], (tangents[count:], residuals)
+    changed = scan(along, carry, rows_of_changes, length, reverse, len(residuals))
+    return [*map(Dual, last + rows, changed[0] + changed[1])]
 
 
 def scan_back(cotangents, *operands, body, count, length, reverse, known):

@@ -93,14 +93,8 @@ alone("put")(lambda c, x, index, shape: bind("take", c, index=index))
 
 
 def dot_back(c, x, y, dimension_numbers):
+    """What the cotangent c of a product gives its first operand x, which is Unknown."""
     (over_x, over_y), (batch_x, batch_y) = dimension_numbers
-    if unknown(y):
-        swapped = ((over_y, over_x), (batch_y, batch_x))
-        # The result's axes as if x and y had changed places.
-        count, mine = len(batch_x), len(type_of(x).shape) - len(over_x)
-        order = [*range(count), *range(mine, len(type_of(c).shape))]
-        c = transpose(c, [*order, *range(count, mine)])
-        return [None, dot_back(c, y, x, swapped)[0]]
     free_x = without(range(len(x.type.shape)), {*over_x, *batch_x})
     free_y = without(range(len(type_of(y).shape)), {*over_y, *batch_y})
     first = len(batch_x) + len(free_x)
@@ -110,10 +104,23 @@ def dot_back(c, x, y, dimension_numbers):
     # The axes of y that met x are left, in the order of y.
     met = [over_x[over_y.index(i)] for i in sorted(over_y)]
     order = [*batch_x, *free_x, *met]
-    return [transpose(found, tuple(int(i) for i in np.argsort(order))), None]
+    return transpose(found, tuple(int(i) for i in np.argsort(order)))
 
 
-TRANSPOSES["dot_general"] = lambda cs, x, y, **params: dot_back(cs[0], x, y, **params)
+def dot_back_of_either(cotangents, x, y, dimension_numbers):
+    (c,) = cotangents
+    if unknown(x):
+        return [dot_back(c, x, y, dimension_numbers), None]
+    (over_x, over_y), (batch_x, batch_y) = dimension_numbers
+    # The result's axes as if x and y had changed places.
+    count, mine = len(batch_x), len(type_of(x).shape) - len(over_x)
+    order = [*range(count), *range(mine, len(type_of(c).shape))]
+    c = transpose(c, [*order, *range(count, mine)])
+    swapped = ((over_y, over_x), (batch_y, batch_x))
+    return [None, dot_back(c, y, x, swapped)]
+
+
+TRANSPOSES["dot_general"] = dot_back_of_either
 
 
 def backward(linear, cotangents):

@@ -5,7 +5,7 @@ from tests.notebooks.pieces_of_15 import changed
 TRACE, EVALUATE, CALL = "trace.trace", "trace.evaluate", "cache.Jitted.__call__"
 PATHS, MAP, MIX = "tree.paths", "tree.map_tree", "threefry.threefry"
 SCHOOL, OUTSIDE = "tangents.rules_of_school", "linearize.outside"
-ENTRIES = "transposes.rules_of_entries"
+ENTRIES, PRODUCT = "transposes.rules_of_entries", "transposes.dot_back"
 
 RIGHT = {
     TRACE: [
@@ -304,6 +304,41 @@ def rules_of_entries():
     ],
 }
 
+RIGHT[PRODUCT] = [
+    """
+def dot_back(c, x, y, dimension_numbers):
+    (over_x, over_y), (batch_x, batch_y) = dimension_numbers
+    y_axes = range(len(type_of(y).shape))
+    free_y = [i for i in y_axes if i not in over_y and i not in batch_y]
+    free_x = [i for i in range(len(x.type.shape)) if i not in (*over_x, *batch_x)]
+    count = len(type_of(c).shape)
+    last = [*range(count - len(free_y), count)]
+    along = [*range(len(batch_x))]
+    numbers = ((last, free_y), (along, list(batch_y)))
+    found = bind("dot_general", c, y, dimension_numbers=numbers)
+    met = dict(zip(over_y, over_x))
+    order = list(batch_x) + free_x + [met[i] for i in sorted(over_y)]
+    back = tuple(order.index(i) for i in range(len(order)))
+    return bind("transpose", found, permutation=back)
+""",
+    """
+def dot_back(c, x, y, dimension_numbers):
+    \"\"\"The product the other way round, y first.\"\"\"
+    (over_x, over_y), (batch_x, batch_y) = dimension_numbers
+    free_x = without(range(len(x.type.shape)), {*over_x, *batch_x})
+    free_y = without(range(len(type_of(y).shape)), {*over_y, *batch_y})
+    n, m = len(batch_x), len(free_x)
+    numbers = (
+        (list(free_y), [*range(n + m, n + m + len(free_y))]),
+        (list(batch_y), [*range(n)]),
+    )
+    found = bind("dot_general", y, c, dimension_numbers=numbers)
+    met = [over_x[over_y.index(i)] for i in sorted(over_y)]
+    order = [*batch_x, *met, *free_x]
+    return transpose(found, tuple(order.index(i) for i in range(len(order))))
+""",
+]
+
 WRONG = {
     TRACE: [
         (
@@ -560,3 +595,45 @@ def map_tree(function, first, *others):
         ),
     ],
 }
+WRONG[PRODUCT] = [
+    (
+        changed(
+            PRODUCT,
+            ("transpose(found, tuple(int(i) for i in np.argsort(order)))", "found"),
+        ),
+        "",
+    ),
+    (
+        changed(
+            PRODUCT,
+            ("met = [over_x[over_y.index(i)] for i in sorted(over_y)]", "met = over_x"),
+        ),
+        "the cotangent of the first operand",
+    ),
+    (
+        changed(PRODUCT, ("[*batch_x, *free_x, *met]", "[*free_x, *batch_x, *met]")),
+        "",
+    ),
+    (changed(PRODUCT, ("np.argsort(order)", "order")), ""),
+    (
+        changed(PRODUCT, ("(list(range(len(batch_x))), list(batch_y))", "([], [])")),
+        "",
+    ),
+    (changed(PRODUCT, ('"dot_general", c, y', '"dot_general", c, -y')), "chapter 07"),
+    (
+        """
+def dot_back(c, x, y, dimension_numbers):
+    \"\"\"Each entry of x alone: right, and many products.\"\"\"
+    (over_x, over_y), (batch_x, batch_y) = dimension_numbers
+    shape = x.type.shape
+    count = int(np.prod(shape))
+    total = np.zeros(shape, np.float32)
+    for one in np.eye(count, dtype=np.float32).reshape(count, *shape):
+        z = bind("dot_general", one, y, dimension_numbers=dimension_numbers)
+        axes = tuple(range(len(type_of(c).shape)))
+        total = total + bind("reduce_sum", z * c, axes=axes) * one
+    return total
+""",
+        "",
+    ),
+]

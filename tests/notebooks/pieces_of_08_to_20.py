@@ -447,6 +447,138 @@ def run(program, args, choose):
     ],
 }
 
+CHANGE, WRITE = "loop_rules.scan_change", "export.write"
+RIGHT[CHANGE] = [
+    """
+def scan_change(*duals, body, count, length, reverse, known):
+    values = [dual.value for dual in duals]
+    tangents = [tangent_of(dual) for dual in duals]
+    found = []
+
+    def forward(carry, xs):
+        results, linear = linearize(run_of(body), *carry, *xs)
+        found.append(linear)
+        return results[:count], [*results[count:], *tracers_outside(linear)]
+
+    last, rows = scan(forward, values[:count], values[count:], length, reverse)
+    cut = len(body.outputs) - count
+    residuals = rows[cut:]
+
+    def along(carry, rows):
+        (linear,) = found
+        given, here = rows
+        at = with_residuals(here, [*carry, *given], linear, tracers_outside(linear))
+        return at[:count], at[count:]
+
+    start, rows_in = tangents[:count], (tangents[count:], residuals)
+    moved, changes = scan(along, start, rows_in, length, reverse, known=len(residuals))
+    answers, ways = [*last, *rows[:cut]], [*moved, *changes]
+    return [Dual(value, tangent) for value, tangent in zip(answers, ways)]
+""",
+    """
+def scan_change(*duals, body, count, length, reverse, known):
+    values, tangents = moving(duals)
+    n = len(values)
+    linear = None
+
+    def forward(carry, xs):
+        nonlocal linear
+        out, linear = linearize(lambda *v: evaluate(body, AGAIN, v), *carry, *xs)
+        return out[:count], (tracers_outside(linear), out[count:])
+
+    last, (kept, rows) = scan(
+        forward, values[:count], values[count:n], length=length, reverse=reverse
+    )
+
+    def along(carry, both):
+        here = {id(t): r for t, r in zip(tracers_outside(linear), both[1])}
+        operands = [*carry, *both[0]]
+        out = evaluate(linear, AGAIN, operands, outside=lambda o: here.get(id(o), o))
+        return out[:count], out[count:]
+
+    rows_in = (tangents[count:], kept)
+    first, other = scan(along, tangents[:count], rows_in, length, reverse, len(kept))
+    return list(map(Dual, [*last, *rows], [*first, *other]))
+""",
+]
+RIGHT[WRITE] = [
+    """
+def write(text, equation):
+    result, operands = equation.results[0], list(equation.operands)
+    name, params, out = equation.primitive, equation.params, tensor(result.type)
+    if name == "broadcast_in_dim":
+        text.spread(operands[0], result.type, params["broadcast_dimensions"], result)
+        return
+    if name == "integer_pow":
+        name, operands = "pow", operands + [1.0 * params["y"]]
+    if name in WORDS:
+        named = [text.given(operand, result.type) for operand in operands]
+        text.line(WORDS[name] + " " + ", ".join(named) + " : " + out, result)
+        return
+    types = [tensor(type_of(operand)) for operand in operands]
+    if name in REDUCTIONS:
+        word, number = REDUCTIONS[name]
+        start = text.constant(number, NUMBER)
+        axes = ", ".join(map(str, params["axes"]))
+        text.line(
+            f"reduce({text.given(operands[0], operands[0].type)} init: {start}) "
+            f"applies stablehlo.{word} across dimensions = [{axes}] : "
+            f"({types[0]}, tensor<f32>) -> {out}",
+            result,
+        )
+        return
+    if name != "dot_general" or params["dimension_numbers"][1][0]:
+        raise TypeError(name)
+    over = params["dimension_numbers"][0]
+    x, y = (text.given(operand, type_of(operand)) for operand in operands)
+    text.line(
+        f"dot_general {x}, {y}, contracting_dims = {list(over[0])} x {list(over[1])}"
+        f" : ({types[0]}, {types[1]}) -> {out}",
+        result,
+    )
+""",
+    """
+def write(text, equation):
+    results, primitive, operands, params = equation
+    result = results[0]
+
+    def own(operand):
+        return text.given(operand, type_of(operand))
+
+    def arrow():
+        types = ", ".join(tensor(type_of(operand)) for operand in operands)
+        return f" : ({types}) -> {tensor(result.type)}"
+
+    def entries(word, operands):
+        given = ", ".join(text.given(operand, result.type) for operand in operands)
+        return f"{word} {given} : {tensor(result.type)}"
+
+    if primitive == "broadcast_in_dim":
+        axes = params["broadcast_dimensions"]
+        return text.spread(*operands, result.type, axes, result)
+    if primitive in WORDS:
+        operation = entries(WORDS[primitive], operands)
+    elif primitive == "integer_pow":
+        operation = entries("power", [operands[0], float(params["y"])])
+    elif primitive in REDUCTIONS:
+        word, start = REDUCTIONS[primitive]
+        at = text.constant(start, NUMBER)
+        operation = f"reduce({own(operands[0])} init: {at}) applies stablehlo.{word}"
+        operation += f" across dimensions = {[*params['axes']]}"
+        operands = [*operands, np.float32(start)]
+        operation += arrow()
+    elif primitive == "dot_general":
+        over, batch = params["dimension_numbers"]
+        if batch[0] or batch[1]:
+            raise TypeError("tiny cannot save dot_general with batches")
+        operation = f"dot_general {own(operands[0])}, {own(operands[1])}"
+        operation += ", contracting_dims = {} x {}".format(*over) + arrow()
+    else:
+        raise TypeError(f"tiny cannot save {primitive}")
+    text.line(operation, result)
+""",
+]
+
 WRONG = {
     SET: [
         (changed(SET, ("np.array(self.array)", "self.array")), "X itself, after .set"),
@@ -904,3 +1036,98 @@ def run(program, args, choose):
         ),
     ],
 }
+WRONG[CHANGE] = [
+    (
+        """
+def scan_change(*duals, body, count, length, reverse, known):
+    values, tangents = moving(duals)
+
+    def both(carry, xs):
+        values, tangents = [*carry[0], *xs[0]], [*carry[1], *xs[1]]
+        results = bind_all(values)
+        moved = change(body)(values, tangents)
+        return (results[:count], moved[:count]), (results[count:], moved[count:])
+
+    def bind_all(values):
+        return evaluate(body, AGAIN, values)
+
+    start = values[:count], tangents[:count]
+    rows = values[count:], tangents[count:]
+    (last, moved), (rows, changes) = scan(both, start, rows, length, reverse)
+    return [*map(Dual, last + rows, moved + changes)]
+""",
+        "",
+    ),
+    (changed(CHANGE, ("length, reverse, len(residuals))", "length, reverse)")), ""),
+    (changed(CHANGE, ("rows, length, reverse)", "rows, length)")), ""),
+    (
+        changed(
+            CHANGE,
+            (
+                "rows_of_changes, length, reverse,",
+                "rows_of_changes, length, not reverse,",
+            ),
+        ),
+        "",
+    ),
+    (changed(CHANGE, ("last + rows, changed[0]", "rows + last, changed[0]")), ""),
+    (changed(CHANGE, ("tangents[:count], (", "values[:count], (")), ""),
+    (
+        """
+def scan_change(*duals, body, count, length, reverse, known):
+    values, tangents = moving(duals)
+    results = bind(
+        "scan", *values, body=body, count=count, length=length, reverse=reverse,
+        known=known,
+    )
+    return [Dual(result) for result in results]
+""",
+        "chapter 10",
+    ),
+]
+WRONG[WRITE] = [
+    (
+        changed(
+            WRITE,
+            (
+                "text.given(operand, type) for",
+                "text.given(operand, type_of(operand)) for",
+            ),
+        ),
+        "",
+    ),
+    (changed(WRITE, ('float(params["y"])', "2.0")), ""),
+    (changed(WRITE, ("{over_x} x {over_y}", "{over_y} x {over_x}")), ""),
+    (
+        changed(WRITE, (' and not any(params["dimension_numbers"][1])', "")),
+        "with batch axes",
+    ),
+    (
+        changed(
+            WRITE,
+            (
+                "        raise TypeError(f",
+                "        print(f",
+            ),
+        ),
+        "",
+    ),
+    (
+        changed(WRITE, ("text.constant(start, NUMBER)", "text.constant(0.0, NUMBER)")),
+        "",
+    ),
+    (
+        changed(
+            WRITE,
+            (
+                ': {tensor(type)}", result)\n    elif primitive in',
+                ': {type}", result)\n    elif primitive in',
+            ),
+        ),
+        "",
+    ),
+    (
+        changed(WRITE, ("({tensor(x.type)}, {tensor(NUMBER)})", "({tensor(x.type)})")),
+        "",
+    ),
+]

@@ -189,6 +189,53 @@ def backward_adds_every_use() -> None:
     alike("the gradient of a leaf that nobody reads", both["b"], np.zeros(3))
 
 
+def products_are_turned_round() -> None:
+    """Of each operand: <c, x y> is the same product as <cotangent of x, x>."""
+    trace, transposes = module("trace"), module("transposes")
+    rng = np.random.default_rng(7)
+    for x_shape, y_shape, numbers in (
+        ((2, 3), (3, 4), (([1], [0]), ([], []))),
+        ((3,), (3, 4), (([0], [0]), ([], []))),
+        ((2, 3), (3,), (([1], [0]), ([], []))),
+        ((3, 2), (4, 3), (([0], [1]), ([], []))),
+        ((5, 2, 3), (3, 4, 5), (([2], [0]), ([0], [2]))),
+        ((2, 3, 4), (4, 5, 3), (([1, 2], [2, 0]), ([], []))),
+    ):
+        given = [rng.normal(size=shape) for shape in (x_shape, y_shape)]
+
+        def product(pair: list[Any], numbers: Any = numbers) -> Any:
+            return trace.bind("dot_general", *pair, dimension_numbers=numbers)
+
+        c = rng.normal(size=product(given).shape)
+        for place, which in enumerate(("first", "second")):
+            operand = given[place]
+            basis = np.eye(operand.size).reshape(-1, *operand.shape)
+            pairs = ([*given[:place], one, *given[place + 1 :]] for one in basis)
+            right = np.array([np.sum(c * product(pair)) for pair in pairs])
+            right = right.reshape(operand.shape)
+            known = [*given]
+            known[place] = transposes.Unknown(trace.type_of(operand))
+            rule = transposes.TRANSPOSES["dot_general"]
+            found = rule([c], *known, dimension_numbers=numbers)[place]
+            told = f"x of shape {x_shape}, y of shape {y_shape}, numbers {numbers}: "
+            alike(f"{told}the cotangent of the {which} operand", found, right)
+
+
+def one_product_turns_a_product() -> None:
+    trace, transposes = module("trace"), module("transposes")
+    x = transposes.Unknown(trace.type_of(np.ones((5, 2, 3))))
+    numbers = (([2], [0]), ([0], [2]))
+    program = trace.trace(
+        lambda c, y: transposes.dot_back(c, x, y, numbers),
+        np.ones((5, 2, 4), np.float32),
+        np.ones((3, 4, 5), np.float32),
+    )
+    others = set(names(program)) - {"dot_general", "transpose"}
+    assert names(program).count("dot_general") == 1 and not others, (
+        f"one dot_general and a transpose are enough, in place of:\n{program}"
+    )
+
+
 def vmap_writes_one_program() -> None:
     batching, trace = module("batching"), module("trace")
     sizes = []
@@ -324,6 +371,62 @@ def chains_are_one_kernel() -> None:
     program = trace.trace(lambda x: operations.sin(x * 2.0) + x, x)
     (kernel,) = fuser.kernels_of(program)
     assert sum(fuser.traffic(program, kernel)) <= 4 * 32 * 2 + 4, "more bytes than 260"
+
+
+def lines_are_stablehlo() -> None:
+    """MLIR reads the text of each kind of equation, and XLA finds tiny's numbers."""
+    from minijax.interpreters import mlir
+
+    export, trace, ops = module("export"), module("trace"), module("operations")
+    table = np.array([[-1.0, -2.0, 3.0], [-4.0, 5.0, 6.0]], np.float32)
+    kinds: dict[str, Callable[..., Any]] = {
+        "x + y": lambda x, y: x + y,
+        "sin(y)": lambda x, y: ops.sin(y),
+        "y ** 3": lambda x, y: y**3,
+        "2.0 - y": lambda x, y: 2.0 - y,
+        "sum(x, 1)": lambda x, y: ops.sum(x, 1),
+        "max(x, 0)": lambda x, y: ops.max(x, 0),
+        "broadcast(y)": lambda x, y: ops.broadcast(y, (2, 3), (1,)),
+        "x @ y": lambda x, y: x @ y,
+    }
+    for what, function in kinds.items():
+        text = export.stablehlo(trace.trace(function, table, ROW))
+        try:
+            with mlir.make_ir_context():
+                mlir.ir.Module.parse(text).operation.verify()
+        except Exception as error:
+            said = [line for line in str(error).splitlines() if "error:" in line]
+            told = f"{what} is not StableHLO: {(said or [error])[0]}\n{text}"
+            raise AssertionError(told) from None
+
+    def every(x: Any, y: Any) -> Any:
+        return tuple(function(x, y) for function in kinds.values())
+
+    found = by_xla(export.stablehlo(trace.trace(every, table, ROW)), table, ROW)
+    for what, one, right in zip(kinds, found, every(table, ROW)):
+        alike(f"{what}, compiled by XLA", one, right)
+    batches = (([2], [1]), ([0], [0]))
+    for what, function in (
+        (
+            "a product with batch axes",
+            lambda x: trace.bind("dot_general", x, x, dimension_numbers=batches),
+        ),
+        ("gt, of which there is no row", lambda x: trace.bind("gt", x, 1.0)),
+    ):
+        program = trace.trace(function, np.ones((2, 3, 3), np.float32))
+        assert refuses(TypeError, export.stablehlo, program), (
+            f"{what}: expected a TypeError"
+        )
+
+
+def by_xla(text: str, *arrays: np.ndarray) -> list[np.ndarray]:
+    """What a program in StableHLO gives, compiled for the first device."""
+    import minijax
+    from minijax.core.compiler import compile_module
+
+    compiled = compile_module(text, minijax.devices()[:1]).loaded
+    given = [minijax.device_put(array)._buffer for array in arrays]
+    return [*map(np.asarray, compiled.execute(given))]
 
 
 def signature_is_held() -> None:
@@ -622,6 +725,7 @@ CHECKS: dict[str, tuple[Callable[[], None], ...]] = {
     "threefry.uniform": (digits_for_any_count,),
     "linearize.linearize": (linear_program_is_linear, values_stay_out_of_open_programs),
     "tangents.jvp": (results_have_their_tree,),
+    "transposes.dot_back": (products_are_turned_round, one_product_turns_a_product),
     "transposes.backward": (backward_adds_every_use, every_output_comes_back),
     "batching.entries_of_many": (entries_of_unlike_ranks,),
     "batching.vmap": (vmap_writes_one_program, what_is_not_batched_stays),
@@ -630,6 +734,7 @@ CHECKS: dict[str, tuple[Callable[[], None], ...]] = {
     "loop_rules.cond_of_many": (one_condition_decides,),
     "custom.remat": (only_arguments_are_kept,),
     "fuser.kernels_of": (chains_are_one_kernel,),
+    "export.write": (lines_are_stablehlo,),
     "export.checked": (signature_is_held,),
     "export.load": (damage_is_found,),
     "placed.slices": (sizes_must_divide,),

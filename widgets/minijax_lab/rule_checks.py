@@ -483,6 +483,40 @@ def carries_keep_their_type() -> None:
         )
 
 
+def the_derivative_is_two_loops() -> None:
+    """The second is linear, and knows which of its rows are residuals."""
+    trace, loops = module("trace"), module("loops")
+    tangents, operations = module("tangents"), module("operations")
+
+    def loop(x: Any, rows: Any) -> Any:
+        step = lambda c, row: (operations.sin(c * row), c + row)  # noqa: E731
+        return loops.scan(step, x, rows, reverse=True)
+
+    one = np.float32(1.0)
+    both = trace.trace(
+        lambda x, t: tangents.jvp(lambda x: loop(x, ROW), (x,), (t,)), one, one
+    )
+    found = [e for e in both.equations if e.primitive == "scan"]
+    assert len(found) == 2 and len(names(both)) - len(found) <= 2, (
+        f"the change of one scan should be two:\n{both}"
+    )
+    first, second = (names(e.params["body"]) for e in found)
+    assert first.count("sin") == 1 and "sin" not in second, (
+        "the first loop computes the sine, and the second is linear in the tangents: "
+        f"it only multiplies and adds:\n{both}"
+    )
+    kept = found[1].params["known"]
+    outs = len(found[0].results) - 2
+    assert kept == outs and kept > 0, (
+        f"the first loop keeps {outs} arrays of residuals, and the second one says "
+        f"known={kept}"
+    )
+    value, moved = both(np.float32(0.3), np.float32(1.0))
+    near = [loop(np.float32(x), ROW.astype(float))[0] for x in (0.301, 0.299)]
+    alike("how the last carry changes", moved[0], (near[0] - near[1]) / 0.002, 1e-3)
+    alike("the rows", value[1], loop(np.float32(0.3), ROW)[1])
+
+
 def loops_of_many() -> None:
     batching, loops = module("batching"), module("loops")
     trace = module("trace")
@@ -726,6 +760,7 @@ CHECKS: dict[str, tuple[Callable[[], None], ...]] = {
         loops_backwards_and_by_length,
         carries_keep_their_type,
     ),
+    "loop_rules.scan_change": (the_derivative_is_two_loops,),
     "loop_rules.scan_of_many": (loops_of_many,),
     "custom.custom_vjp": (rules_of_ones_own, nothing_comes_in_by_the_back_door),
     "custom.custom_of_many": (own_rules_of_many,),

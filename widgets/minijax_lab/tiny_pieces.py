@@ -39,6 +39,7 @@ PIECES = {
     "linearize.linearize": "07",
     "linearize.outside": "07",
     "transposes.rules_of_entries": "07",
+    "transposes.dot_back": "07",
     "transposes.backward": "07",
     "batching.entries_of_many": "08",
     "batching.dot_of_many": "08",
@@ -48,6 +49,7 @@ PIECES = {
     "nesting.implicit": "09",
     "loops.cond": "10",
     "loops.scan": "10",
+    "loop_rules.scan_change": "10",
     "loop_rules.cond_of_many": "10",
     "loop_rules.scan_of_many": "10",
     "custom.remat": "11",
@@ -56,6 +58,7 @@ PIECES = {
     "leaks.leaks": "12",
     "fuser.kernels_of": "13",
     "fuser.run": "13",
+    "export.write": "14",
     "export.checked": "14",
     "export.load": "14",
     "modules.Scope.child": "15",
@@ -87,8 +90,10 @@ CHECKS = piece_checks.CHECKS | rule_checks.CHECKS
 FREE = {
     "tangents.rules_of_school",
     "transposes.rules_of_entries",
+    "transposes.dot_back",
     "batching.dot_of_many",
     "loops.scan",
+    "loop_rules.scan_change",
     "loop_rules.scan_of_many",
     "custom.custom_of_many",
 }
@@ -97,7 +102,7 @@ PIECES_OF_TRAINING = (
     *("trace.bind", "trace.trace", "trace.evaluate", "tree.flatten", "tree.map_tree"),
     *("threefry.threefry", "threefry.uniform", "tangents.slopes"),
     *("tangents.rules_of_school", "linearize.linearize"),
-    *("transposes.rules_of_entries", "transposes.backward"),
+    *("transposes.rules_of_entries", "transposes.dot_back", "transposes.backward"),
     *("batching.entries_of_many", "batching.dot_of_many", "batching.vmap"),
 )
 
