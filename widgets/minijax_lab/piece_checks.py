@@ -396,7 +396,7 @@ def lines_are_stablehlo() -> None:
                 mlir.ir.Module.parse(text).operation.verify()
         except Exception as error:
             said = [line for line in str(error).splitlines() if "error:" in line]
-            told = f"{what} is not StableHLO: {(said or [error])[0]}\n{text}"
+            told = f"{what} is not StableHLO: {(said or [str(error)])[0]}\n{text}"
             raise AssertionError(told) from None
 
     def every(x: Any, y: Any) -> Any:
