@@ -306,7 +306,7 @@ def location(source: Traceback | None = None, name: str | None = None) -> Any:
 
 
 def module_to_text(module: Any, locations: bool = False) -> str:
-    """The module as StableHLO text, with `loc(...)` after each operation if asked."""
+    """The module as StableHLO text, with `loc(...)` after operations if `locations`."""
     return module.operation.get_asm(enable_debug_info=locations)
 
 

@@ -451,8 +451,8 @@ def settings_of(params: dict[str, Any]) -> tuple:
     """How a program is compiled, as the last fields of a `CompileRequest`."""
     names = ("name", "donated_invars", "keep_unused", "compiler_options_kvs")
     outs = params["out_shardings"]
-    asked_for = None if _none_given(outs) else outs
-    return (*(params[name] for name in names), asked_for)
+    given = None if _none_given(outs) else outs
+    return (*(params[name] for name in names), given)
 
 
 @Hook

@@ -146,7 +146,7 @@ def backends() -> dict[str, Any]:
     """All clients by platform name ("cpu", "cuda"), made at the first call.
 
     Raises:
-      RuntimeError: if a platform that the user asked for by name cannot start.
+      RuntimeError: if a platform that the user selected by name cannot start.
     """
     if not _clients:
         _make_clients()

@@ -321,7 +321,7 @@ class CallSignature:
         return tuple(place in donated for place, _ in self._leaf_paths(bound))
 
     def debug_info(self, bound: Bound, traced_for: str) -> DebugInfo:
-        """What messages say about a program traced from this function."""
+        """The debug info of a program that is traced from this function."""
         names = self.leaf_names(bound)
         return DebugInfo(traced_for, self.name, fun_place(self.fun), names)
 

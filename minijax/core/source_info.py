@@ -172,7 +172,7 @@ def user_frame_now() -> Frame | None:
 
 
 def format_frame(frame: Frame) -> str:
-    """For example `model.py:12:4 (loss)`, with the path as Python knows it."""
+    """For example `model.py:12:4 (loss)`, with the path of the code object."""
     place = f"{frame.file_name}:{frame.start_line}"
     if frame.start_column:
         place += f":{frame.start_column}"
