@@ -262,7 +262,8 @@ def raised(error: BaseException, what: str = "It") -> str:
         where += f" at line {own[-1].lineno} of {own[-1].name}"
         shown = f"\n  {own[-1].line}" if own[-1].line else ""
     first_line = str(error).strip().partition("\n")[0]
-    return f"{what} raised {type(error).__name__}{where}: {first_line}{shown}"
+    told = f": {first_line}" if first_line else "."
+    return f"{what} raised {type(error).__name__}{where}{told}{shown}"
 
 
 def is_own(filename: str) -> bool:
