@@ -4,7 +4,7 @@
 # ruff: noqa: F401
 # fmt: off
 from minijax.programs.sharding.contexts import (
-    get_abstract_mesh, get_mesh, set_mesh, use_abstract_mesh, use_mesh,
+    get_abstract_mesh, get_mesh, set_mesh, use_abstract_mesh,
 )
 from minijax.programs.sharding.reshard import auto_axes, explicit_axes, reshard
 from minijax.programs.sharding.types_on_meshes import ManualAxisType

@@ -183,24 +183,21 @@ def make_jaxpr(
     The arguments may be arrays, numbers or `ShapeDtypeStruct`s; only their types
     matter.
     """
-    if not axis_env and not return_shape:
-        maker = pjit.make_jaxpr(fun, static_argnums)
-        title = title_of(fun)
-        return (
-            maker
-            if not isinstance(title, str) or title.isidentifier()
-            else _titled(maker, title)
-        )
     check_callable(fun, "make_jaxpr")
     options = JitOptions(argnums_tuple(static_argnums, "static_argnums"))
     jitted = JitFunction(fun, options)
+    title = title_of(fun)
+    titled = isinstance(title, str) and not title.isidentifier()
 
     @api_boundary
     @wraps(fun)
     def jaxpr_maker(*args: Any, **kwargs: Any) -> Any:
         with extend_axis_env(list(axis_env or ())):
-            traced, _ = jitted.trace_call(args, kwargs)
+            traced, bound = jitted.trace_call(args, kwargs)
+        check_arguments.run(traced, bound.leaves)
         closed = pjit.with_outer_constants(traced)
+        if titled:
+            entitle(closed.jaxpr, title)
         if not return_shape:
             return closed
         shapes = [struct_of(aval) for aval in closed.out_avals]
@@ -210,16 +207,12 @@ def make_jaxpr(
     return jaxpr_maker
 
 
-def _titled(maker: Callable, title: str) -> Callable:
-    """`maker`, which notes of each program what the function was made from."""
+@Hook
+def check_arguments(traced: pjit.Traced, leaves: Sequence[Any]) -> None:
+    """Raise for arguments of a function that is traced only, if types do not tell.
 
-    @functools.wraps(maker)
-    def jaxpr_maker(*args: Any, **kwargs: Any) -> Any:
-        closed = maker(*args, **kwargs)
-        entitle(closed.jaxpr, title)
-        return closed
-
-    return jaxpr_maker
+    `programs/sharding/meshes_of_values.py` attaches it.
+    """
 
 
 def struct_of(aval: AbstractValue) -> ShapeDtypeStruct:
@@ -237,7 +230,8 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
     `ShapeDtypeStruct`s themselves. Raises what tracing `fun` raises.
     """
     check_callable(fun, "eval_shape")
-    traced, _ = JitFunction(fun, JitOptions()).trace_call(args, kwargs)
+    traced, bound = JitFunction(fun, JitOptions()).trace_call(args, kwargs)
+    check_arguments.run(traced, bound.leaves)
     shapes = [struct_of(aval) for aval in traced.closed.out_avals]
     return tree_unflatten(traced.out_tree, shapes)
 

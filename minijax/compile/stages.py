@@ -20,6 +20,7 @@ from minijax.backend import executables, unoptimized
 from minijax.backend.build_settings import BuildSettings
 from minijax.compile import cross_compiling, tokens
 from minijax.compile.compiler_options import check_options
+from minijax.compile.jit_api import check_arguments, struct_of
 from minijax.compile.placing import buffer_on
 from minijax.core import compiler, dispatch, errors, language, lowering
 from minijax.core import jit as pjit
@@ -29,18 +30,9 @@ from minijax.core.jit import JitFunction
 from minijax.core.trees import tree_flatten, tree_unflatten
 from minijax.support.devices.layouts import Format, Layout, layout_of_xla
 from minijax.support.memory_spaces import sharding_in
-from minijax.values.ref_avals import ShapeDtypeStruct
 
 if TYPE_CHECKING:
     from minijax.backend.targets import Target
-
-
-def _structs(avals: Any, tree: Any) -> Any:
-    structs = [
-        ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
-        for aval in avals
-    ]
-    return tree_unflatten(tree, structs)
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,7 +124,7 @@ class Traced(_Stage):
     @property
     def out_info(self) -> Any:
         """The result's tree of `ShapeDtypeStruct`s."""
-        return _structs(self.jaxpr.out_avals, self._traced.out_tree)
+        return tree_unflatten(self.out_tree, list(map(struct_of, self.jaxpr.out_avals)))
 
     @property
     def out_avals(self) -> Any:
@@ -163,7 +155,9 @@ class Traced(_Stage):
 
 def trace(self: JitFunction, *args: Any, **kwargs: Any) -> Traced:
     """The function traced for these arguments."""
-    return Traced(*self.trace_call(args, kwargs), self._options)
+    traced, bound = self.trace_call(args, kwargs)
+    check_arguments.run(traced, bound.leaves)
+    return Traced(traced, bound, self._options)
 
 
 def lower(self: JitFunction, *args: Any, **kwargs: Any) -> Lowered:

@@ -38,7 +38,7 @@ class LibraryCompilation(dispatch.Compilation):
         placed = partitioned.placed(closed, request)
         if placed != request:  # it may be there already
             program = self.compile(closed, placed, lowered)
-            if placed.place is request.place:
+            if placed.place is request.place or not placed.committed:
                 return program
             if type(program) is LibraryProgram:
                 return CopyingProgram.of(program)

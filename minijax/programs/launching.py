@@ -93,7 +93,9 @@ class CopyingProgram(LibraryProgram):
         return cls(program.lowered, program.executable, program.device, True)
 
     def __call__(self, buffers: list[Any]) -> list[Array]:
-        return super().__call__([copy_to_device(b, self.device) for b in buffers])
+        kept = range(len(buffers)) if self.kept is None else self.kept
+        copied = {i: copy_to_device(buffers[i], self.device) for i in kept}
+        return super().__call__([copied.get(i, b) for i, b in enumerate(buffers)])
 
 
 def _refusal(name: str) -> Callable[[list[Any]], list[Any]]:

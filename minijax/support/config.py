@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import functools
-import itertools
 import os
 import warnings
 from collections.abc import Callable
@@ -19,7 +18,7 @@ from typing import Any, TypeVar
 
 from minijax.backend import clients as backend_clients
 from minijax.core import runtime as backend_platforms
-from minijax.core.state import State, TraceKey, install, positions, state
+from minijax.core.state import TraceKey, install, positions, state
 from minijax.support.settings import declare, override
 
 _UNSET: Any = object()
@@ -267,41 +266,6 @@ def _lookup(name: str) -> Flag:
 
 
 config = Config()
-
-
-class UserContext:
-    """A value of the user's own that is part of every cache key.
-
-    `context(value)` is a context manager, `context.value` the current value.
-    """
-
-    _numbers = itertools.count(1)
-
-    def __init__(self, default: Any = None) -> None:
-        self.name = f"user_context_{next(UserContext._numbers)}"
-        declare(self.name, default)
-
-    @property
-    def value(self) -> Any:
-        return getattr(state, self.name)
-
-    def get_global(self) -> Any:
-        return getattr(State, self.name)
-
-    def set_global(self, value: Any) -> None:
-        install(self.name, value)
-
-    def __call__(self, value: Any) -> override:
-        return override(self.name, value)
-
-
-def make_user_context(default_value: Any = None) -> UserContext:
-    """Make a context whose value decides which compiled program is reused.
-
-    Functions under `jit` are traced again when the value is one that they were not
-    traced under before. The value must be hashable.
-    """
-    return UserContext(default_value)
 
 
 # ---- the flags --------------------------------------------------------------------

@@ -43,7 +43,7 @@ class override:
         self.value = value
         self.saved: dict[int, list[tuple[Any, Any, Any, int]]] = {}
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> Any:
         name = self.name
         local = state.__dict__
         thread = threading.get_ident()

@@ -6,14 +6,12 @@ In JAX: `jax/_src/source_info_util.py`, and `jax/_src/api.py`, `named_scope`.
 from __future__ import annotations
 
 import functools
-import linecache
 import sys
 import types
 from collections.abc import Callable
 from typing import Any
 
 from minijax.core.source_info import (
-    Frame,
     NameStack,
     NameStackContext,
     SourceInfo,
@@ -47,16 +45,6 @@ def user_stacklevel() -> int:
         level += 1
         frame = frame.f_back
     return 1
-
-
-def expression_text(frame: Frame) -> str:
-    """The very expression a frame points at; the whole line if it spans several."""
-    line = linecache.getline(frame.file_name, frame.start_line)
-    if frame.start_line != frame.end_line or not frame.end_column:
-        return line.strip()
-    # Columns count bytes of UTF-8, not characters.
-    encoded = line.encode()[frame.start_column : frame.end_column]
-    return encoded.decode(errors="replace").strip()
 
 
 def extend_name_stack(name: str) -> NameStackContext:

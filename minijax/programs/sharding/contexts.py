@@ -5,7 +5,6 @@ In JAX: `jax/_src/sharding_impls.py`, `set_mesh`.
 
 from __future__ import annotations
 
-import warnings
 from typing import Any
 
 from minijax.core import errors
@@ -65,17 +64,7 @@ class set_mesh:
         self._set.__exit__(*exception)
 
 
-def use_mesh(mesh: Mesh) -> set_mesh:
-    """`set_mesh`, by the name of JAX 0.5 and 0.6."""
-    warnings.warn(
-        "use_mesh is a name of older tutorials; write `with minijax.set_mesh(mesh):`.",
-        DeprecationWarning,
-        stacklevel=2,
-    )
-    return set_mesh(mesh)
-
-
-class use_abstract_mesh:
+class use_abstract_mesh(override):
     """A mesh without devices, within a `with` block.
 
     In JAX: `jax.sharding.use_abstract_mesh`.
@@ -86,15 +75,11 @@ class use_abstract_mesh:
             raise errors.value_error(
                 f"Expected mesh of type AbstractMesh. Got {type(mesh)}."
             )
-        self._mesh = mesh
-        self._set = override("abstract_mesh", mesh)
+        super().__init__("abstract_mesh", mesh)
 
     def __enter__(self) -> AbstractMesh:
-        self._set.__enter__()
-        return self._mesh
-
-    def __exit__(self, *exception: Any) -> None:
-        self._set.__exit__(*exception)
+        super().__enter__()
+        return self.value
 
 
 def get_mesh() -> Mesh:

@@ -45,17 +45,13 @@ class ShardedOptions(JitOptions):
     out_shardings: tuple | None = None
 
 
-def _is_none(value: Any) -> bool:
-    return value is None
-
-
 def _checked(shardings: Any, name: str) -> tuple | None:
     """(leaves, tree) of a tree of shardings; None if nothing is given."""
     if shardings is None:
         return None
     if name == "in_shardings" and isinstance(shardings, list):
         shardings = tuple(shardings)  # of the arguments
-    leaves, tree = tree_flatten(shardings, is_leaf=_is_none)
+    leaves, tree = tree_flatten(shardings, is_leaf=lambda x: x is None)
     found = []
     for leaf in leaves:
         if isinstance(leaf, Format):

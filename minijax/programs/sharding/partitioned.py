@@ -12,16 +12,19 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from minijax.backend import executables, hlo_parts
 from minijax.backend.several_devices import PartitionedSettings
 from minijax.compile import caching, tokens
-from minijax.core import dispatch, errors, events, hlo, language
-from minijax.core.array import Array, wrap_as
+from minijax.core import dispatch, errors, events, hlo, language, partial_eval
+from minijax.core.array import Array, first_device, wrap_as
 from minijax.core.language import physical_aval
 from minijax.processes import fingerprints, launch_order
 from minijax.programs.launching import LibraryProgram
 from minijax.programs.sharding import placement as on_several
 from minijax.programs.sharding.explicit_types import full_spec, typed
+from minijax.programs.sharding.meshes_of_values import check_meshes
 from minijax.programs.sharding.placement import (
     Placement,
     context_mesh,
@@ -31,8 +34,8 @@ from minijax.programs.sharding.placement import (
     placement_of,
     spread_buffer,
     spread_out,
+    two_places,
 )
-from minijax.programs.sharding.unreduced import has_words
 from minijax.support.devices.shardings import (
     GSPMDSharding,
     Mesh,
@@ -43,18 +46,12 @@ from minijax.support.devices.shardings import (
     spec_of_hlo_sharding,
 )
 
-__all__ = ["PartitionedProgram", "meshes_in", "annotate"]
+__all__ = ["PartitionedProgram", "annotate"]
 
 
 # ----------------------------------------------------------------------------------
 # On which devices a program runs
 # ----------------------------------------------------------------------------------
-
-
-@language.weakref_lru_cache
-def meshes_in(closed: language.ClosedJaxpr) -> list[Mesh]:
-    """The meshes with devices that the equations of a program name."""
-    return [mesh for mesh in _places_in(closed) if isinstance(mesh, Mesh)]
 
 
 @language.weakref_lru_cache
@@ -80,6 +77,9 @@ def _collect(jaxpr: language.Jaxpr, found: list[Any]) -> None:
             _collect(inner, found)
 
 
+_ARGUMENT, _SHARDING = "an argument lies", "a sharding of the program is"
+
+
 def placed(
     closed: language.ClosedJaxpr, request: dispatch.CompileRequest
 ) -> dispatch.CompileRequest:
@@ -88,22 +88,26 @@ def placed(
     They are named by an argument, by `out_shardings`, by the program, or by the mesh in
     use. Raises ValueError if two of these name different devices.
     """
+    check_meshes(closed, getattr(request.place, "in_shardings", ()))
+    request = _of_used(closed, request)
     place, committed = request.place, request.committed
     given = request.out_shardings or ()
     named = [sharding for sharding in given if isinstance(sharding, Sharding)]
     named += _places_in(closed)
     for other in named[1:]:
         if _devices_of(other) != _devices_of(named[0]):
-            raise _two_places("a sharding", _devices_of(named[0]), _devices_of(other))
+            raise two_places(
+                _SHARDING, _devices_of(named[0]), _SHARDING, _devices_of(other)
+            )
     if named and type(place) is not Placement and len(_devices_of(named[0])) == 1:
         (device,) = _devices_of(named[0])
         if committed and place != device:
-            raise _two_places("an argument", [place], [device])
+            raise two_places(_ARGUMENT, [place], _SHARDING, [device])
         place, committed = device, True
         request = request._replace(place=place, committed=committed)
     outs = tuple(sharding if is_spread(sharding) else None for sharding in given)
     cut = [sharding for sharding in outs if sharding is not None]
-    meshes = meshes_in(closed)
+    meshes = [one for one in _places_in(closed) if isinstance(one, Mesh)]
     mesh: Any
     if cut:
         devices = cut[0]._internal_device_list
@@ -113,35 +117,50 @@ def placed(
         devices = mesh._internal_device_list
     elif type(place) is not Placement:
         found = context_mesh()
-        if found is None or committed:
+        if found is None or (committed and _devices_of(found) == [place]):
             return request._replace(out_shardings=None)
         mesh, devices = found, found._internal_device_list
     else:
         devices, mesh = place.devices, place.mesh
     if type(place) is Placement:
         if devices != place.devices:
-            raise _two_places("an argument", place.devices, devices)
+            raise two_places(_ARGUMENT, place.devices, _SHARDING, devices)
     elif committed and [place] != list(devices):
-        raise _two_places("an argument", [place], devices)
+        raise two_places(_ARGUMENT, [place], _SHARDING, devices)
     else:
         place = placement_of(devices, (None,) * len(closed.in_avals), mesh)
     if cut:
-        place = place.with_results(outs)
+        place = placement_of(devices, place.in_shardings, place.mesh, outs)
     return request._replace(place=place, committed=True, out_shardings=None)
+
+
+def _of_used(
+    closed: language.ClosedJaxpr, request: dispatch.CompileRequest
+) -> dispatch.CompileRequest:
+    """The request without the places of arguments that the program does not use.
+
+    Raises ValueError if the others are committed to different devices.
+    """
+    place = request.place
+    if type(place) is not Placement:
+        return request
+    used = [True] * len(closed.in_avals)
+    if not request.keep_unused:
+        _, used = partial_eval.dce_closed_jaxpr(closed, [True] * len(closed.out_avals))
+    kept = tuple(s if flag else None for s, flag in zip(place.in_shardings, used))
+    if any(kept):
+        devices, mesh = on_several.agreed(kept, closed.in_avals)
+    if kept == place.in_shardings:
+        return request
+    if not any(kept):
+        return request._replace(place=first_device(), committed=False)
+    if not any(map(is_spread, kept)):
+        return request._replace(place=devices[0])
+    return request._replace(place=placement_of(devices, kept, mesh))
 
 
 def _devices_of(place: Any) -> list[Any]:
     return list(place._internal_device_list)
-
-
-def _two_places(first: str, its_devices: Any, others: Any) -> Exception:
-    ids = [[device.id for device in group] for group in (its_devices, others)]
-    return errors.value_error(
-        f"Received incompatible devices for jitted computation: {first} is on devices "
-        f"{ids[0]}, and a sharding of the program names devices {ids[1]}. Use the same "
-        "devices in the same order in both; between two programs, "
-        "`minijax.device_put(x, sharding)` moves an array."
-    )
 
 
 # ----------------------------------------------------------------------------------
@@ -207,16 +226,25 @@ def in_shardings_of(lowered: Any, placement: Placement) -> list[Any]:
 def out_shardings_of(lowered: Any, placement: Placement) -> list[Any]:
     """The sharding of each result; None if XLA chooses.
 
-    It does not tell which devices have addends only: there the type decides.
+    Where all axes are Explicit, the type decides.
     """
     given = placement.out_shardings or ()
     found = [*given, *(None,) * (len(lowered.out_avals) - len(given))]
+    cuts = [getattr(aval, "cut", None) for aval in lowered.out_avals]
     return [
-        NamedSharding(placement.mesh, aval.cut.spec)
-        if one is None and has_words([aval])
+        NamedSharding(_with_devices(cut.mesh, placement), cut.spec)
+        if one is None and cut is not None and cut.mesh.are_all_axes_explicit
         else one
-        for one, aval in zip(found, lowered.out_avals)
+        for one, cut in zip(found, cuts)
     ]
+
+
+def _with_devices(mesh: Any, placement: Placement) -> Mesh:
+    """The mesh of a type, with the devices of a program."""
+    if placement.mesh.abstract_mesh == mesh:
+        return placement.mesh
+    devices = np.array(list(placement.devices), dtype=object)
+    return Mesh(devices.reshape(mesh.axis_sizes), mesh.axis_names, mesh.axis_types)
 
 
 def annotate(

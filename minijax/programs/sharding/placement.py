@@ -62,13 +62,6 @@ class Placement:
         self.client = devices[0].client
         self.replicated = NamedSharding(mesh, PartitionSpec())
 
-    def __repr__(self) -> str:
-        return f"Placement({len(self.devices)} devices, {self.in_shardings})"
-
-    def with_results(self, out_shardings: Shardings) -> Placement:
-        """The same, with shardings for the results."""
-        return placement_of(self.devices, self.in_shardings, self.mesh, out_shardings)
-
 
 _placements: dict[tuple, Placement] = {}
 # By the ids of the shardings, which are quicker to hash; the placement keeps them.
@@ -142,7 +135,6 @@ def _place_on_several(
             content._check_alive()
             if content.committed:
                 shardings.append(content._placed)
-                _check_mesh(content)
                 buffers.append(value if value is not content else content._buffer)
                 continue
         shardings.append(None)
@@ -150,24 +142,11 @@ def _place_on_several(
     key = tuple(map(id, shardings))
     found = _by_identity.get(key)
     if found is None:
-        devices, mesh = agreed(shardings, avals)
+        # That the others are on the same devices is asked where they are used.
+        devices, mesh = agreed([next(filter(None, shardings))], avals)
         placement = placement_of(devices, tuple(shardings), mesh)
         found = _by_identity[key] = (placement, shardings)
     return found[0], True, buffers
-
-
-def _check_mesh(array: Array) -> None:
-    """ValueError if a type names other axes than those of the mesh in use."""
-    mesh = context_mesh()
-    if mesh is None or state.abstract_mesh is not None:
-        return
-    own = array.aval.cut or (mesh._any_axis_explicit and array._placed)
-    if isinstance(own, NamedSharding) and own.mesh.abstract_mesh != mesh.abstract_mesh:
-        raise errors.value_error(
-            f"an argument of type {array.aval.str_short()} is on the mesh "
-            f"{own.mesh.abstract_mesh}, and the mesh in use is {mesh}. Move it first: "
-            "`minijax.device_put(x, NamedSharding(mesh, spec))`."
-        )
 
 
 def agreed(shardings: Sequence[Any], avals: Sequence[Any]) -> tuple[Any, Mesh]:
@@ -176,12 +155,14 @@ def agreed(shardings: Sequence[Any], avals: Sequence[Any]) -> tuple[Any, Mesh]:
     for sharding, aval in zip(shardings, avals):
         if sharding is None:
             continue
+        its_devices = sharding._internal_device_list
+        told = f"an argument of type {aval.str_short()} lies"
         if first is None:
-            first = (sharding, aval)
-        elif sharding._internal_device_list != first[0]._internal_device_list:
-            raise incompatible(*first, sharding, aval)
+            first = (told, its_devices)
+        elif its_devices != first[1]:
+            raise two_places(*first, told, its_devices)
     assert first is not None
-    devices = first[0]._internal_device_list
+    devices = first[1]
     return devices, mesh_of(*shardings) or flat_mesh(devices)
 
 
@@ -194,17 +175,13 @@ def mesh_of(*shardings: Any) -> Mesh | None:
     return None
 
 
-def incompatible(one: Any, one_aval: Any, other: Any, other_aval: Any) -> Exception:
-    """The error for two arguments that are committed to different devices."""
-
-    def told(sharding: Any, aval: Any) -> str:
-        ids = [device.id for device in sharding._internal_device_list]
-        return f"an argument of type {aval.str_short()} lies on devices {ids}"
-
+def two_places(first: str, its_devices: Any, other: str, others: Any) -> Exception:
+    """The error for a program whose parts name different devices, or other orders."""
+    ids = [[device.id for device in group] for group in (its_devices, others)]
     return errors.value_error(
-        "Received incompatible devices for jitted computation: "
-        f"{told(one, one_aval)}, and {told(other, other_aval)}. Move one to the "
-        "devices of the other with `minijax.device_put(x, other.sharding)`."
+        f"Received incompatible devices for jitted computation: {first} on devices "
+        f"{ids[0]}, and {other} on devices {ids[1]}. Use the same devices in the same "
+        "order; `minijax.device_put(x, other.sharding)` moves an array."
     )
 
 

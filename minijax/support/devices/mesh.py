@@ -148,7 +148,6 @@ class BaseMesh:
 
     _any_axis_auto = property(lambda self: bool(self.auto_axes))
     _any_axis_explicit = property(lambda self: bool(self.explicit_axes))
-    _any_axis_manual = property(lambda self: bool(self.manual_axes))
 
 
 class Mesh(BaseMesh, contextlib.ContextDecorator):

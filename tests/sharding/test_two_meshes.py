@@ -1,0 +1,19 @@
+"""Arrays of other meshes than the one in use: refused where they meet, as in JAX."""
+
+import pytest
+
+from tests.sharding import two_meshes
+from tests.sharding.both import results_of
+from tests.sharding.test_automatic import compare
+
+
+@pytest.fixture(scope="module")
+def results():
+    """What both libraries gave for every case, from one process."""
+    return results_of("two_meshes")
+
+
+@pytest.mark.of_one_jax
+@pytest.mark.parametrize("name", two_meshes.CASES)
+def test_as_in_jax(results, name):
+    compare(results[name]["minijax"], results[name]["jax"])
