@@ -190,11 +190,15 @@ class ClosedJaxpr:
         )
 
 
+# Most parameters, and what tuples among them hold, are of these types.
+plain_types = frozenset((bool, int, float, str, tuple, type(None)))
+
+
 def programs_in_params(params: dict[str, Any]) -> Iterator[Jaxpr | ClosedJaxpr]:
     """The programs that an equation's parameters carry, in the parameters' order."""
     for value in params.values():
         for item in value if isinstance(value, tuple) else (value,):
-            if isinstance(item, (Jaxpr, ClosedJaxpr)):
+            if type(item) not in plain_types and isinstance(item, (Jaxpr, ClosedJaxpr)):
                 yield item
 
 

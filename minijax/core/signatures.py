@@ -160,6 +160,11 @@ class CallSignature:
             return list(inspect.signature(self.fun).parameters.values())
         return None
 
+    @functools.cached_property
+    def positional(self) -> list[str]:
+        """The names of the parameters that may be given by position."""
+        return self._names_of(_POSITIONAL_ONLY, _POSITIONAL_OR_KEYWORD)
+
     def _names_of(self, *kinds: Any) -> list[str]:
         return [p.name for p in self.parameters or () if p.kind in kinds]
 
@@ -169,7 +174,7 @@ class CallSignature:
         """(positions, names), each with the arguments of the other where possible."""
         if not (nums or names) or self.parameters is None:
             return nums, names
-        positional = self._names_of(_POSITIONAL_ONLY, _POSITIONAL_OR_KEYWORD)
+        positional = self.positional
         count = len(positional)
         for num in nums:
             if not -count <= num < count and not self._names_of(_VAR_POSITIONAL):
@@ -289,7 +294,7 @@ class CallSignature:
         """The name of an argument; `args[2]` beyond the named positions."""
         if isinstance(place, str):
             return place
-        positional = self._names_of(_POSITIONAL_ONLY, _POSITIONAL_OR_KEYWORD)
+        positional = self.positional
         if place < len(positional):
             return positional[place]
         stars = [*self._names_of(_VAR_POSITIONAL), "args"]

@@ -68,6 +68,8 @@ def _collect(jaxpr: language.Jaxpr, found: list[Any]) -> None:
         alone = eqn.primitive.name in ("sharding_constraint", "jit")
         for value in eqn.params.values():
             for item in value if isinstance(value, tuple) else (value,):
+                if type(item) in language.plain_types:
+                    continue
                 place = getattr(item, "mesh", item)
                 named = isinstance(place, Mesh) and not place.empty
                 named = named or alone and isinstance(place, SingleDeviceSharding)
