@@ -14,7 +14,7 @@ The names are JAX's. The reading order of the core stands at the top of
 # fmt: off
 import gc as _gc
 import importlib as _importlib
-from typing import Any as _Any
+import typing as _typing
 
 # Importing makes much and no garbage: the collector waits until all is there.
 _collects = _gc.isenabled()
@@ -37,16 +37,16 @@ finally:
         _gc.unfreeze()
     if _collects:
         _gc.enable()
+if _typing.TYPE_CHECKING:
+    from minijax import (
+        ad, ad_checkpoint, api_util, custom_batching, custom_derivatives, debug,
+        distributed, dtypes, errors, experimental, export, ffi, flatten_util, lax,
+        memory, monitoring, nn, ops, profiler, random, ref, scipy, sharding, stages,
+        tree, tree_util, typing, util,
+    )
 from minijax.programs.sharding.reshard import reshard
 from minijax.programs.sharding.contexts import set_mesh
-from minijax.programs.sharding.making import (
-    make_array_from_callback, make_array_from_process_local_data,
-    make_array_from_single_device_arrays,
-)
 from minijax.support.devices.shardings import NamedSharding, P, make_mesh
-from minijax.programs.shard_map.mapping import shard_map, smap
-from minijax.programs.shard_map.parallel_map import pmap
-from minijax.programs.checkpointing import checkpoint, checkpoint_policies, remat
 from minijax.compile.jit_api import (
     clear_caches, eval_shape, fwd_and_bwd, jit, make_jaxpr, named_call,
 )
@@ -61,7 +61,6 @@ from minijax.compile.array_transfers import (
 )
 from minijax.core.api import grad, value_and_grad
 from minijax.transforms.differentiation import jvp, linear_transpose, linearize, vjp
-from minijax.transforms.jacobians import hessian, jacfwd, jacobian, jacrev
 from minijax.transforms.vectorization import vmap
 from minijax.core.runtime import xc as _xc
 from minijax.core.runtime import devices
@@ -69,12 +68,10 @@ from minijax.backend.processes import (
     default_backend, device_count, local_device_count, local_devices, process_count,
     process_index, process_indices,
 )
-from minijax.programs.callbacks.callback import pure_callback
 from minijax.core.language import ensure_compile_time_eval, typeof
 from minijax.values.ref_avals import ShapeDtypeStruct
 from minijax.programs.custom.custom_backward import custom_vjp
 from minijax.programs.custom.custom_forward import custom_jvp
-from minijax.programs.custom.custom_gradients import closure_convert, custom_gradient
 from minijax.core.dtypes import float0
 from minijax.programs.debugging.environment import live_arrays, print_environment_info
 from minijax.compile.tokens import effects_barrier
@@ -91,20 +88,36 @@ from minijax.jax_names.aliases import as_jax
 
 Device = _xc.Device
 
-
-# Loaded on first use: few programs need all of them.
+# Loaded on first use: few programs need all of them. First modules, then functions.
 _LAZY = (
     "ad ad_checkpoint api_util custom_batching custom_derivatives debug distributed"
     " dtypes errors experimental export ffi flatten_util lax memory monitoring nn ops"
     " profiler random ref scipy sharding stages tree tree_util typing util"
 ).split()
+_LAZY_FUNCTIONS = {
+    "programs.callbacks.callback": "pure_callback",
+    "programs.checkpointing": "checkpoint checkpoint_policies remat",
+    "programs.custom.custom_gradients": "closure_convert custom_gradient",
+    "programs.shard_map.mapping": "shard_map smap",
+    "programs.shard_map.parallel_map": "pmap",
+    "programs.sharding.making": (
+        "make_array_from_callback make_array_from_process_local_data "
+        "make_array_from_single_device_arrays"
+    ),
+    "transforms.jacobians": "hessian jacfwd jacobian jacrev",
+}
+_FILE_OF = {name: f for f, names in _LAZY_FUNCTIONS.items() for name in names.split()}
 
 
-def __getattr__(name: str) -> _Any:
+def __getattr__(name: str) -> _typing.Any:
     if name in _LAZY:
         return _importlib.import_module(f"{__name__}.{name}")
+    if name in _FILE_OF:
+        module = _importlib.import_module(f"{__name__}.{_FILE_OF[name]}")
+        globals()[name] = getattr(module, name)  # the next call finds it at once
+        return globals()[name]
     raise AttributeError(f"module 'minijax' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
+    return sorted({*globals(), *_LAZY, *_FILE_OF})
