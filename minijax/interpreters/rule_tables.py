@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, MutableMapping
 
 from minijax.core.events import enter
 from minijax.core.language import Primitive, all_primitives
+from minijax.extend.core import primitives  # noqa: F401  now all are in the table
 from minijax.transforms.rematerialize import split_rules
 
 __all__ = ["dce_rules", "partial_eval_jaxpr_custom_rules"]

@@ -13,6 +13,7 @@ from tests.rules.cases import CASES
 
 minijax = pytest.importorskip("minijax")
 from minijax.core import language  # noqa: E402
+from minijax.extend.core.primitives import remat_p  # noqa: E402, F401  now all are there
 
 # Rules every primitive has, and where else the same knowledge may stand.
 RULES = {

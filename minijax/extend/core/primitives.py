@@ -7,6 +7,14 @@ from __future__ import annotations
 
 from minijax.core.language import Primitive, all_primitives
 
+# `minijax` loads these on first use; here their primitives are among all.
+from minijax.exporting import exported  # noqa: F401
+from minijax.programs import checkpointing  # noqa: F401
+from minijax.programs.callbacks import debug_callbacks, foreign_calls  # noqa: F401
+from minijax.programs.custom import custom_vmap_rule  # noqa: F401
+from minijax.programs.shard_map import mapping  # noqa: F401
+from minijax.random import gamma_sampling  # noqa: F401
+
 # Those whose name in Python is not the name in a program with `_p` behind it.
 add_jaxvals_p = all_primitives["add_any"]
 linear_solve_p = all_primitives["custom_linear_solve"]

@@ -26,6 +26,7 @@ from minijax.core.language import (
     all_primitives,
 )
 from minijax.core.source_info import NameStack, SourceInfo
+from minijax.extend.core import primitives  # noqa: F401  now all are in the table
 from minijax.support import user_source
 from minijax.values.ref_avals import AbstractRef
 

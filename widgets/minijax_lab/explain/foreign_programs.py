@@ -36,6 +36,7 @@ from minijax.core.language import (
 )
 from minijax.core.rules import instantiate, zeros_of
 from minijax.core.source_info import NameStack, SourceInfo
+from minijax.extend.core import primitives  # noqa: F401  now all are in the table
 from minijax.primitives.elementwise.accuracy import AccuracyMode
 from minijax.primitives.elementwise.rounding import RoundingMethod
 from minijax.primitives.index.index_vectors import (
