@@ -368,3 +368,60 @@ def test_r_goes_through_what_is_kept_by_its_bytes():
         sizes.append(sum(residuals[int(key[2:])].bytes for key in lit))
     assert sizes == sorted(sizes, reverse=True)
     assert sizes[0] == 64 * 4
+
+
+@pytest.mark.parametrize("lines", [1, 2])
+def test_equal_layers_are_one_band(lines):
+    """The first and the last layer stand there, and between them one for all others."""
+
+    def one(ws, x):
+        for w in ws:
+            x = jnp.tanh(x @ w)
+        return (x * x).mean()
+
+    def two(ws, x):
+        for w in ws:
+            y = jnp.sin(x @ w)
+            x = y * 2.0 + x
+        return (x * x).mean()
+
+    layers = 90
+    function = one if lines == 1 else two
+    ws = [np.full((3, 3), 0.1, np.float32)] * layers
+    view = see.grad(function, ws, np.ones((2, 3), np.float32))
+    bands = view.bands
+    # With two lines the first layer differs: it adds x, which has no gradient.
+    assert len(bands) == (4 if lines == 1 else 8)
+    (joined,) = [band for band in bands if band.alike]
+    assert joined.alike == layers - 1 - lines
+    assert joined.source == f"the same {joined.alike} times more"
+    rows = [row.id for band in bands for row in band.rows]
+    assert sorted(rows) == [row.id for row in view.recording.program.rows]
+    kept = [r for band in bands for r in band.kept]
+    assert sum(r.bytes for r in kept) == view.recording.bytes
+    assert joined.alike * len(joined.shown) == len(joined.kept)
+    if lines == 1:
+        sources = [band.source for band in bands if not band.alike]
+        assert sources[:2] == ["1 of 90: 2 equations", "90 of 90: 2 equations"]
+    texts = [
+        part.text
+        for pane in view.frame().panes
+        if pane.scene
+        for mark in pane.scene.marks
+        for part in mark.drawn
+        if part.tag == "text"
+    ]
+    assert f"x {joined.alike}" in texts  # of the gradients
+    assert f"e  24 B x {joined.alike}" in texts or lines == 2
+
+
+def test_layers_that_differ_are_not_joined():
+    def wide_and_narrow(ws, x):
+        for w in ws:
+            x = jnp.tanh(x @ w)
+        return (x * x).mean()
+
+    sizes = [2 + n for n in range(70)]
+    ws = [np.ones(pair, np.float32) for pair in zip(sizes, sizes[1:])]
+    view = see.grad(wide_and_narrow, ws, np.ones((1, 2), np.float32))
+    assert not any(band.alike for band in view.bands)

@@ -17,6 +17,7 @@ from minijax_lab.explain.backward_rows import (
 )
 from minijax_lab.explain.recording import Source
 from minijax_lab.explain.residuals import Residual
+from minijax_widgets.graph_boxes import repeats
 
 # Up to so many equations each has a band; above, each visit of a source line.
 SINGLE = 14
@@ -52,6 +53,7 @@ class Band:
     sums: list[GradSum] = field(default_factory=list)
     gradients: list[GradArgument] = field(default_factory=list)
     runs: int = 1
+    alike: int = 0  # so many equal layers are this band; 0: it is none of them
     note: str = ""  # of the program that begins with this band
     title: str = ""
     meetings: int = 0  # how many sums of cotangents the function makes here
@@ -61,6 +63,12 @@ class Band:
     def active(self) -> bool:
         """Whether a cotangent comes here."""
         return any(row.active for row in self.rows)
+
+    @property
+    def shown(self) -> list[Residual]:
+        """The residuals that have a box: of equal layers those of the first one."""
+        count = len(self.kept) // self.alike if self.alike else len(self.kept)
+        return self.kept[:count]
 
     @property
     def last(self) -> GradRow:
@@ -92,26 +100,30 @@ def add_bands(
     again: bool = False,
 ) -> None:
     """Adds the bands of one program to those found."""
-    groups = grouped(program)
-    runs = [1] * len(groups)
+    groups = visits = grouped(program)
+    runs, alike = [1] * len(groups), [0] * len(groups)
+    if len(visits) > MOST:
+        groups, runs, alike = layers_joined(visits)
     if len(groups) > MOST:
-        groups, runs = folded(program, groups)
+        groups, runs = folded(program, visits)
+        alike = [0] * len(groups)
     own: dict[int, Band] = {}
     before = len(found)
     bands: list[Band] = []
-    for place, (rows, count) in enumerate(zip(groups, runs)):
+    for place, (rows, count, equal) in enumerate(zip(groups, runs, alike)):
         key = f"{path}{place}"
         band = Band(
             number=0,
             key=key,
             depth=depth,
-            label=label_of(rows, sources, count),
-            source=source_of(rows, count),
+            label=label_of(rows, sources, 1 if equal else count),
+            source=source_of(rows, count, equal),
             line=rows[0].span.line if rows[0].span else None,
             rows=rows,
             program=program,
             times=times,
             runs=count,
+            alike=equal,
             again=again,
         )
         found.append(band)
@@ -138,8 +150,45 @@ def add_bands(
         place_facts(program, own, bands[0])
 
 
-def source_of(rows: list[GradRow], runs: int) -> str:
+def layers_joined(
+    groups: list[list[GradRow]],
+) -> tuple[list[list[GradRow]], list[int], list[int]]:
+    """Visits of lines, of equal layers the first and the last one, between them a group
+    of all others; how many visits each group is, and how many equal layers."""
+    numbers: dict[tuple, int] = {}
+    kinds = [numbers.setdefault(kind_of(group), len(numbers)) for group in groups]
+    found: list[list[GradRow]] = []
+    runs: list[int] = []
+    alike: list[int] = []
+
+    def add(some: list[list[GradRow]]) -> None:
+        found.extend(some)
+        runs.extend([1] * len(some))
+        alike.extend([0] * len(some))
+
+    done = 0
+    for start, turn, times in repeats(kinds):
+        add(groups[done : start + turn])
+        done = start + turn * (times - 1)
+        found.append([row for group in groups[start + turn : done] for row in group])
+        runs.append(turn * (times - 2))
+        alike.append(times - 2)
+    add(groups[done:])
+    return found, runs, alike
+
+
+def kind_of(group: list[GradRow]) -> tuple:
+    """What equal layers have in common: expressions, types, how much is kept."""
+    return tuple(
+        (row_place(row), row.primitive, row.type, len(row.made), row.active)
+        for row in group
+    )
+
+
+def source_of(rows: list[GradRow], runs: int, alike: int) -> str:
     """What stands under the label: the user's expression, or how many equations."""
+    if alike:
+        return f"the same {alike:,} times more"
     if runs > 1:
         return f"{runs:,} visits, joined"
     if len(rows) == 1:
@@ -152,12 +201,14 @@ def count_visits(bands: list[Band]) -> None:
     """Says of lines that ran several times which time it was."""
     visits: dict[str, list[Band]] = {}
     for band in bands:
-        if len(band.rows) > 1 and band.runs == 1:
+        if len(band.rows) > 1 and (band.runs == 1 or band.alike):
             visits.setdefault(f"{band.line}{band.label}", []).append(band)
     for same in visits.values():
-        for number, band in enumerate(same, 1):
-            if len(same) > 1:
-                band.source = f"{number} of {len(same)}: {band.source}"
+        number, all_visits = 0, sum(band.alike or 1 for band in same)
+        for band in same:
+            number += band.alike or 1
+            if all_visits > 1 and not band.alike:
+                band.source = f"{number:,} of {all_visits:,}: {band.source}"
 
 
 def place_facts(program: GradProgram, own: dict[int, Band], first: Band) -> None:

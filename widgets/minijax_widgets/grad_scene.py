@@ -158,7 +158,10 @@ class Picture:
         """The arguments whose cotangents stand in a band."""
         if self.top and band.depth == 0:
             return []
-        return band.gradients[: MOST_GRADIENTS if self.layout.wide else 2]
+        most = MOST_GRADIENTS if self.layout.wide else 2
+        if band.alike:
+            most = min(most, max(1, len(band.gradients) // band.alike))
+        return band.gradients[:most]
 
     def side(self, band: Band, residual: Residual) -> float:
         """The side of a residual's box."""
@@ -169,6 +172,8 @@ class Picture:
         size = bytes_in_words(residual.bytes)
         if band.times > 1:
             size = f"{band.times:,}x{size}"
+        if band.alike:
+            size += f" x {band.alike:,}"
         if residual.origin != "value":
             size += f" {residual.origin}"
         name = cut(residual.name, 12)
@@ -191,7 +196,7 @@ class Picture:
         """The residuals of a band in lines that fit, each with its height."""
         lines: list[tuple[list[Residual], float]] = []
         used = self.layout.kept_width + 1
-        kept = sorted(band.kept, key=lambda r: -r.bytes)[:MOST_BOXES]
+        kept = sorted(band.shown, key=lambda r: -r.bytes)[:MOST_BOXES]
         # What others open stands last: nothing is in the way of its arrow.
         own = {row.id for row in band.rows}
         kept.sort(key=lambda r: any(reader not in own for reader in r.readers))
@@ -204,7 +209,7 @@ class Picture:
             else:
                 lines[-1] = ([*lines[-1][0], residual], max(lines[-1][1], height))
                 used += width
-        if len(band.kept) > MOST_BOXES or self.reads(band):
+        if len(band.shown) > MOST_BOXES or self.reads(band):
             lines.append(([], 18))
         return lines
 
@@ -432,12 +437,12 @@ class Picture:
                 first = first or placed
                 x += self.box_width(band, residual)
             if not residuals:
-                rest = len(band.kept) - MOST_BOXES
+                rest = len(band.shown) - MOST_BOXES
                 said = self.reads(band)
                 if rest > 0:
                     more = sum(
                         r.bytes
-                        for r in sorted(band.kept, key=lambda r: -r.bytes)[MOST_BOXES:]
+                        for r in sorted(band.shown, key=lambda r: -r.bytes)[MOST_BOXES:]
                     )
                     said = f"+ {rest:,} more, {bytes_in_words(more)}"
                 scene.note(
@@ -503,7 +508,8 @@ class Picture:
             left, base = min(x, layout.width - 30), middle + 34
             if not layout.wide:
                 left, base = layout.gradients - 24, at - 10
-            scene.text(left, base, f"+ {rest}", role="cotangent", size=12, at=up)
+            said = f"x {band.alike:,}" if band.alike else f"+ {rest}"
+            scene.text(left, base, said, role="cotangent", size=12, at=up)
 
     # ---- arrows ----------------------------------------------------------------------
 
