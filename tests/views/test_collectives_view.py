@@ -59,6 +59,8 @@ def test_axes_loops_and_lines(found):
         "all-reduce, round 2 of 2",
     ]
     assert 5 in programs["loop"]["times"]
+    moved = programs["loop"]["text"].splitlines()[2]
+    assert "collective-permute" not in moved or "message" in moved
 
 
 def test_refusals(found):

@@ -383,3 +383,11 @@ def test_shapes_that_clash_are_drawn(function, shapes, key):
 def test_the_picture_marks_the_sizes_that_clash(show):
     page = show(see.why(caught(lambda: jnp.ones((4, 8)) @ jnp.ones(16))))
     assert page.locator(".mj-changed").all_inner_texts() == ["8", "16"]
+
+
+def test_an_equation_of_jax_is_told_by_its_number():
+    jax = pytest.importorskip("jax")
+    closed = jax.make_jaxpr(lambda x: jax.numpy.sin(x) * 2)(1.0)
+    with pytest.raises(TypeError, match=r"JAX's JaxprEqn. Write `see.jaxpr\("):
+        see.why(closed.eqns[0])
+    assert "sine of each entry" in see.jaxpr(closed).why(1).text()

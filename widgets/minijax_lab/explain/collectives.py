@@ -126,7 +126,11 @@ def headline(name: str, found: list[Collective], mesh: MeshFacts) -> str:
     best = min(others, key=lambda way: way.rounds, default=None)
     if best is not None and one.times == 1:
         told += f" ({size_in_words(best.sent)} {best.name}, {best.rounds} rounds)"
-    told += f"{turn}: {one.opcode}{over(one)}, groups of {one.size}"
+    told += f"{turn}: {one.opcode}{over(one)}, "
+    if one.opcode == "collective-permute":
+        told += count_in_words(len(one.groups), "message")
+    else:
+        told += f"groups of {one.size}"
     if one.times and one.times > 1:
         told += f", {one.times:,} times"
     return told

@@ -93,9 +93,11 @@ def record_why(subject: Any = None) -> WhyRecording:
                 "was none. Pass one: `except Exception as error: see.why(error)`."
             )
     if not isinstance(subject, BaseException):
+        whose = "JAX's " if type(subject).__module__.startswith("jax.") else ""
+        way = " Write `see.jaxpr(closed_jaxpr).why(3)` for its third equation."
         raise TypeError(
             "see.why takes an exception or an equation (of jaxpr.eqns), and got "
-            f"{type(subject).__name__}."
+            f"{whose}{type(subject).__name__}.{way if whose else ''}"
         )
     return why_exception(subject)
 
