@@ -411,6 +411,7 @@ def draw_cells(
                 turns.setdefault(cell, []).append((step, count))
         for cell in here:
             first.setdefault(cell, step)
+    most = 1 if any(operand.values) else done + 1  # numbers need the room
     for row, column in cells:
         left, low, w, h = tiles.box(row, column)
         looks = turns.get((row, column), [])
@@ -420,7 +421,7 @@ def draw_cells(
             w,
             h,
             cell_parts(w, h, int(not operand.starts)),
-            turns=[(step, cell_parts(w, h, count)) for step, count in looks],
+            turns=[(step, cell_parts(w, h, min(count, most))) for step, count in looks],
             label=title if (row, column) == (0, 0) else "",
             go=first.get((row, column)),
         )
