@@ -100,7 +100,8 @@ class _Finder:
                     module.__dict__[name] = value
             module.__doc__ = source.__doc__
             if hasattr(source, "__all__"):
-                module.__dict__["__all__"] = source.__all__
+                inner = _INNER if module.__name__ == "jax" else ()
+                module.__dict__["__all__"] = sorted({*source.__all__}.difference(inner))
         # A listed name stands before one of minijax, and is found when it is used.
         for name in _listed(module.__name__):
             module.__dict__.pop(name, None)

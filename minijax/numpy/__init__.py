@@ -151,3 +151,6 @@ def __getattr__(name: str) -> _Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_LAZY, *_FILE_OF})
+
+
+__all__ = [name for name in __dir__() if not name.startswith("_")]

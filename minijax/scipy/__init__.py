@@ -18,3 +18,6 @@ def __getattr__(name: str) -> _Any:
 
 def __dir__() -> list[str]:
     return sorted({*globals(), *_LAZY})
+
+
+__all__ = [name for name in __dir__() if not name.startswith("_")]

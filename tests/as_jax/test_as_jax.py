@@ -46,6 +46,17 @@ PIECES = {
         import jax
         assert jax.__version_info__ == (0, 10, 2) and jax.version.__version__
     """,
+    "a star imports what loads on first use, too": """
+        from jax import *
+        from jax.numpy import *
+        from jax.scipy import *
+        assert nn.relu and jacfwd and median and linalg.inv and signal.convolve
+        for module in (minijax, minijax.numpy, minijax.scipy):
+            assert {n for n in dir(module) if n[0] != "_"} >= set(module.__all__)
+            exec(f"from {module.__name__} import *", found := {})
+            assert {*module._LAZY, *getattr(module, "_FILE_OF", ())} <= {*found}
+        assert "assembly" not in vars(sys.modules["jax"])["__all__"]
+    """,
     "a second call": """
         import jax; minijax.as_jax(); import jax as again; assert again is jax
     """,
