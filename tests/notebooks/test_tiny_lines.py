@@ -42,6 +42,9 @@ def test_six_hundred_lines_are_the_learners():
         sum(lines_of(file.read_text(encoding="utf-8")) for file in files),
     )
     assert mine >= 600
+    for name in LIBRARIES:  # chapter 15: "about 100 lines each"
+        text = (NOTEBOOKS / "tiny" / f"{name}.py").read_text(encoding="utf-8")
+        assert 75 < len(text.splitlines()) < 125, name
     told = " ".join((ROOT / "book/teaching.md").read_text().split())
     (found,) = re.findall(
         r"write ([\d,]+) of the ([\d,]+) lines of it themselves, in (\d+) pieces", told
