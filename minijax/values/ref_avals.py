@@ -16,12 +16,13 @@ from minijax.core import dtypes
 from minijax.core.avals import (
     AbstractValue,
     ShapedArray,
-    aval_of_description,
     canonicalize_shape,
     intern_lock,
     shaped_abstractify,
 )
-from minijax.core.events import enter
+from minijax.core.state import state
+from minijax.support.devices.layouts import Format
+from minijax.support.devices.shardings import NamedSharding, PartitionSpec, Sharding
 
 
 class AbstractRef(AbstractValue):
@@ -123,6 +124,19 @@ class ShapeDtypeStruct:
     ):
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
+        if isinstance(sharding, PartitionSpec):
+            mesh = state.abstract_mesh or state.mesh
+            if not mesh:
+                raise TypeError(
+                    f"ShapeDtypeStruct got {sharding}, and a PartitionSpec alone means "
+                    "the mesh in use, of which there is none: `minijax.set_mesh(mesh)`."
+                )
+            sharding = NamedSharding(mesh, sharding)
+        if not isinstance(sharding, Sharding | Format | None):
+            raise ValueError(
+                "ShapeDtypeStruct: sharding is a Sharding, a PartitionSpec or a Format,"
+                f" got {sharding!r} of type {type(sharding).__name__}."
+            )
         self.shape = canonicalize_shape(shape)
         self.dtype = dtype if dtypes.is_extended(dtype) else np.dtype(dtype)
         self.sharding = sharding
@@ -183,11 +197,8 @@ class ShapeDtypeStruct:
         return hash(self._key())
 
 
-def _struct_aval(struct: ShapeDtypeStruct) -> ShapedArray:
+def struct_aval(struct: ShapeDtypeStruct) -> ShapedArray:
     dtype = struct.dtype
     if not dtypes.is_extended(dtype):
         dtype = dtypes.canonicalize_dtype(dtype)
     return ShapedArray(struct.shape, dtype, struct.weak_type)
-
-
-enter(aval_of_description, ShapeDtypeStruct, _struct_aval)

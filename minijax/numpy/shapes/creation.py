@@ -24,6 +24,7 @@ from minijax.numpy.shapes.broadcasting import broadcast_to
 from minijax.primitives.shape.ordering import array_copy
 from minijax.programs.sharding.reshard import auto_axes, changes_type, reshard
 from minijax.support import element_types
+from minijax.values.ref_avals import ShapeDtypeStruct
 from minijax.values.symbolic_sizes import count_steps, is_symbolic
 
 _traced_or_array = (Tracer, Array)
@@ -270,6 +271,8 @@ def _filled(
             sharding = like.sharding if isinstance(like, Array) else aval.cut
             out_sharding, shape = sharding, aval.shape
             dtype, like = aval.dtype if dtype is None else dtype, None
+    elif device is None and out_sharding is None and shape in (None, np.shape(like)):
+        device = like.sharding if isinstance(like, ShapeDtypeStruct) else None
     sharding = {"sharding": out_sharding}
     if out_sharding is None or not changes_type(value, out_sharding):
         sharding, device = {}, device if out_sharding is None else out_sharding

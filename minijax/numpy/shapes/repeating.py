@@ -5,6 +5,7 @@ In JAX: `numpy/lax_numpy.py`.
 
 from __future__ import annotations
 
+import functools
 import operator
 from typing import Any
 
@@ -36,7 +37,10 @@ def repeat(
     when `repeats` is traced; the result is then cut, or filled with its last element.
     Raises ConcretizationTypeError without it.
     """
-    arguments.refuse_out_sharding("repeat", out_sharding)
+    if out_sharding is not None:
+        options = {"axis": axis, "total_repeat_length": total_repeat_length}
+        repeated = functools.partial(repeat, repeats=repeats, **options)
+        return creation.laid_out(repeated, out_sharding, a)
     if isinstance(repeats, (int, np.integer)):
         arraylike.check_arraylike("repeat", a)
     else:

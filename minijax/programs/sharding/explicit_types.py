@@ -18,6 +18,8 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.core import errors, hlo
+from minijax.core.avals import aval_of_description
+from minijax.core.events import enter
 from minijax.core.language import (
     Jaxpr,
     Primitive,
@@ -37,6 +39,7 @@ from minijax.support.devices.shardings import (
     PartitionSpec,
     ShardingTypeError,
 )
+from minijax.values.ref_avals import ShapeDtypeStruct, struct_aval
 
 # The parameter in which a primitive is told how its result is to be cut.
 _GIVEN = ("out_sharding", "sharding", "dst_sharding")
@@ -109,6 +112,13 @@ def _typed_on(mesh: Any, aval: Any, sharding: Any) -> Any:
     if mesh is None or not sharding.mesh._any_axis_explicit:
         return aval if aval.cut is None else aval.update(sharding=None)
     return aval.update(sharding=type_of(sharding, aval.ndim, mesh))
+
+
+def _struct_aval(struct: ShapeDtypeStruct) -> Any:
+    return typed(struct_aval(struct), struct.sharding)
+
+
+enter(aval_of_description, ShapeDtypeStruct, _struct_aval)
 
 
 def full_spec(sharding: Any, aval: Any) -> Any:

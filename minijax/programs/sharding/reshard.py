@@ -10,10 +10,15 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.core import errors, language
-from minijax.core.array import Array
+from minijax.core.array import Array, wrap_as
 from minijax.core.language import Primitive, ShapedArray, get_aval, register
 from minijax.core.rules import Zero, instantiate
-from minijax.core.trees import broadcast_prefix_to_treedef, tree_flatten, tree_unflatten
+from minijax.core.trees import (
+    broadcast_prefix_to_treedef,
+    tree_flatten,
+    tree_map_leaves,
+    tree_unflatten,
+)
 from minijax.programs.sharding.constraints import constrain, refuse_empty
 from minijax.programs.sharding.contexts import (
     get_abstract_mesh,
@@ -21,7 +26,7 @@ from minijax.programs.sharding.contexts import (
     use_abstract_mesh,
 )
 from minijax.programs.sharding.cuts import axes_in, cut_of
-from minijax.programs.sharding.explicit_types import Cuts, full_spec, type_of
+from minijax.programs.sharding.explicit_types import Cuts, full_spec, type_of, typed
 from minijax.programs.sharding.placement import put_on_several
 from minijax.support.devices.shardings import (
     AxisType,
@@ -230,6 +235,16 @@ def _on_mesh(values: Any, mesh: Any) -> Any:
     return tree_unflatten(tree, moved)
 
 
+def _told_on(x: Any, mesh: Any) -> Any:
+    """An array, whose sharding says which types the axes of the mesh have."""
+    own = x._placed if type(x) is Array else None
+    if not isinstance(own, NamedSharding):
+        return x
+    named = Mesh(own.mesh.devices, own.mesh.axis_names, mesh.axis_types)
+    sharding = own.update(mesh=named)
+    return wrap_as(x._buffer, typed(x.aval, sharding), sharding)
+
+
 def explicit_axes(
     f: Callable | None = None, /, *, axes: Any = None, in_sharding: Any = None
 ) -> Callable:
@@ -262,7 +277,7 @@ def explicit_axes(
             )
         with use_abstract_mesh(inner):
             results = function(*reshard(args, ins), **kwargs)
-        return _on_mesh(results, mesh)
+        return tree_map_leaves(lambda x: _told_on(x, mesh), _on_mesh(results, mesh))
 
     return explicit
 
@@ -273,7 +288,10 @@ def changes_type(value: Any, place: Any) -> bool:
     Otherwise it is `device_put`.
     """
     if isinstance(place, PartitionSpec):
-        return get_abstract_mesh()._any_axis_explicit
+        mesh = get_abstract_mesh()
+        if not mesh.empty:
+            Cuts().final(place, "out_sharding")
+        return mesh._any_axis_explicit
     if not isinstance(place, NamedSharding) or not place.mesh._any_axis_explicit:
         return False
     return language.state.trace is not language.eval_trace or not isinstance(

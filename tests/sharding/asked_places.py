@@ -1,0 +1,111 @@
+"""Places that are asked for: `out_sharding=`, structs with a sharding, trees: cases.
+
+Most are run with an Explicit and with an Auto mesh in use, over which jax refuses
+`out_sharding`.
+"""
+
+from __future__ import annotations
+
+import functools
+
+import numpy as np
+
+CASES = {}
+
+
+def _in_use(program, kind, lib):
+    mesh = lib.make_mesh((4, 2), "xy", getattr(lib, kind))
+    with lib.mj.set_mesh(mesh):
+        return program(lib, lib.mj.device_put(lib.numbers(8, 8), lib.P("x")))
+
+
+def _both(**programs):
+    for name, program in programs.items():
+        for kind in ("explicit", "auto"):
+            CASES[f"{name}_{kind}"] = functools.partial(_in_use, program, kind)
+
+
+def _struct(lib, **words):
+    words = {"sharding": lib.on("x"), **words}
+    return lib.mj.ShapeDtypeStruct((8, 8), np.float32, **words)
+
+
+def _explicit(lib):
+    mesh = lib.make_mesh((4, 2), "xy", lib.explicit)
+    return _struct(lib, sharding=lib.on("x", mesh=mesh))
+
+
+_both(
+    ones=lambda lib, x: lib.jnp.ones((8, 8), out_sharding=lib.P("x")),
+    zeros_of_two=lambda lib, x: lib.jnp.zeros((8, 8), out_sharding=lib.P("x", "y")),
+    normal=lambda lib, x: lib.random.normal(
+        lib.random.key(0), (8, 8), out_sharding=lib.P("x")
+    ),
+    uniform_in_jit=lambda lib, x: lib.mj.jit(
+        lambda k: lib.random.uniform(k, (8, 8), out_sharding=lib.P("x", "y"))
+    )(lib.random.key(0)),
+    repeat=lambda lib, x: lib.jnp.repeat(x, 2, axis=0, out_sharding=lib.P("x")),
+    repeat_unlike=lambda lib, x: lib.jnp.repeat(
+        x[:, 0],
+        lib.jnp.array([1, 2, 3, 2, 0, 0, 0, 0]),
+        total_repeat_length=8,
+        out_sharding=lib.P("x"),
+    ),
+    repeat_in_jit=lambda lib, x: lib.mj.jit(
+        lambda x: lib.jnp.repeat(x, 2, axis=1, out_sharding=lib.P("x", "y"))
+    )(x),
+    repeat_cut=lambda lib, x: lib.jnp.repeat(x, 2, axis=0),
+    rows=lambda lib, x: x.at[lib.jnp.array([0, 3, 1, 2])].get(out_sharding=lib.P("x")),
+    rows_set=lambda lib, x: x.at[lib.jnp.array([0, 3])].set(
+        1.0, out_sharding=lib.P("x")
+    ),
+    reshape=lambda lib, x: lib.jnp.reshape(x, (64,), out_sharding=lib.P("x")),
+    split=lambda lib, x: lib.jnp.split(x, 2, axis=1),
+    switch=lambda lib, x: lib.lax.switch(1, [lambda x: x + 1, lambda x: x * 2], x),
+    scan=lambda lib, x: lib.lax.scan(lambda c, r: (c + r, c.sum()), x[:, 0], x.T),
+    scan_of_another_carry=lambda lib, x: lib.lax.scan(
+        lambda c, r: (c + r, c.sum()), lib.jnp.zeros(8), x.T
+    ),
+    convolution=lambda lib, x: lib.lax.conv(
+        x.reshape(8, 2, 2, 2), lib.numbers(4, 2, 2, 2), (1, 1), "SAME"
+    ),
+    constraint_of_own_type=lambda lib, x: lib.mj.jit(
+        lambda x: lib.lax.with_sharding_constraint(x, lib.mj.typeof(x).sharding)
+    )(x),
+    closed_over=lambda lib, x: lib.mj.jit(lambda y: y + x)(lib.numbers(8, 8)),
+    tree=lambda lib, x: lib.mj.jit(
+        lambda d, y: {"s": y * 2, "t": (d["b"], d["a"])},
+        in_shardings=({"a": lib.P("x"), "b": None}, lib.P("y")),
+        out_shardings={"s": lib.P("x"), "t": None},
+    )({"a": lib.numbers(8, 8), "b": lib.numbers(8)}, lib.numbers(8, 8)),
+    struct_of_a_spec=lambda lib, x: str(_struct(lib, sharding=lib.P("x")).sharding),
+    explicit_then_used=lambda lib, x: (
+        lib.sharding.explicit_axes(lambda x: x * 2, in_sharding=lib.P("x"))(
+            lib.numbers(8, 8)
+        )
+        @ x
+    ),
+    explicit_in_auto=lambda lib, x: lib.sharding.auto_axes(
+        lambda x: (
+            lib.sharding.explicit_axes(lambda y: y * 2, in_sharding=lib.P("x"))(x) @ x
+        ),
+        out_sharding=lib.P("x"),
+    )(x),
+)
+CASES.update(
+    struct_of_a_word=lambda lib: str(_struct(lib, sharding="x")),
+    struct_of_a_spec=lambda lib: str(_struct(lib, sharding=lib.P("x"))),
+    zeros_like=lambda lib: lib.jnp.zeros_like(_struct(lib)),
+    zeros_like_explicit=lambda lib: lib.jnp.zeros_like(_explicit(lib)),
+    zeros_like_of_a_shape=lambda lib: lib.jnp.zeros_like(_struct(lib), shape=(4,)),
+    full_like=lambda lib: lib.jnp.full_like(_struct(lib), 3, dtype=int),
+    zeros_like_in_jit=lambda lib: lib.mj.jit(
+        lambda: lib.jnp.zeros_like(_struct(lib))
+    )(),
+    eval_shape=lambda lib: str(lib.mj.eval_shape(lambda x: x.T, _explicit(lib))),
+    lowered=lambda lib: (
+        lib.mj.jit(lambda x: x * 2)
+        .lower(_struct(lib))
+        .compile()(lib.put(lib.numbers(8, 8), "x"))
+    ),
+)
