@@ -19,5 +19,6 @@ def results():
 @pytest.mark.parametrize("name", random_programs.CASES)
 def test_as_in_jax(results, name):
     ours, theirs = results[name]["minijax"], results[name]["jax"]
-    assert not isinstance(theirs, dict), theirs["trace"]
+    if name not in random_programs.TYPED:
+        assert not isinstance(theirs, dict), theirs["trace"]
     compare(ours, theirs)
