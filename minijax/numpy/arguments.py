@@ -20,15 +20,6 @@ from minijax.values.symbolic_sizes import is_symbolic
 INT32_MAX = np.iinfo(np.int32).max
 
 
-def refuse_out_sharding(function: str, out_sharding: Any) -> None:
-    """NotImplementedError unless `out_sharding` is None."""
-    if out_sharding is not None:
-        raise NotImplementedError(
-            f"jnp.{function}() does not take `out_sharding` yet: place the result with "
-            "`device_put(result, sharding)`."
-        )
-
-
 def concrete_or_error(
     force: Callable[[Any], Any] | None, value: Any, context: str = ""
 ) -> Any:

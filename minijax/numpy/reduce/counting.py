@@ -298,7 +298,10 @@ def bincount(
     under `jit`; otherwise as many as needed, at least `minlength`. Raises TypeError for
     numbers that are no integers and ValueError for more than one axis.
     """
-    arguments.refuse_out_sharding("bincount", out_sharding)
+    if out_sharding is not None:
+        raise NotImplementedError(
+            "bincount takes no `out_sharding`: write `device_put(result, sharding)`."
+        )
     array = arraylike.ensure_arraylike("bincount", x)
     if array.dtype == np.bool_:
         array = lax.convert_element_type(array, np.dtype("int32"))
