@@ -107,7 +107,7 @@ def test_other_threads_go_on():
 @pytest.mark.parametrize(
     "classes, message",
     [
-        ({"Batch": BatchTrace}, "name the class of minijax"),
+        ({"Batch": BatchTrace}, "the name of the class of minijax"),
         ({"BatchTrace": 3}, "takes a class, and got int"),
         ({"BatchTrace": int}, "it has no method to_pair, tracer, process_primitive"),
         ({"DynamicJaxprTrace": BatchTrace}, "no method new_arg, to_atom, finish"),

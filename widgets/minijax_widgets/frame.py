@@ -344,7 +344,7 @@ def shape_of_type(text: str) -> tuple[int, ...] | None:
 # Inline: an untrusted notebook keeps nothing else, and has a colour of its own.
 CELL = (
     "border:0;text-align:left;vertical-align:top;white-space:pre;line-height:20px;"
-    f"padding:0 16px 0 8px;color:{LIGHT['text']};background:"
+    "padding:0 16px 0 8px"
 )
 
 # Looks of rows that stand on a role's wash.
@@ -404,14 +404,15 @@ def _static_pane(
                 look = ";white-space:pre-wrap;width:50%"
             elif pane.kind == "code" and not column:
                 look = f";text-align:right;color:{PALETTE['constant'][0]}"
-            cells.append(f'<td style="{CELL}{ground}{indent}{look}">{text}</td>')
-        rows.append(f'<tr style="border:0">{"".join(cells)}</tr>')
+            cells.append(f'<td style="{CELL}{indent}{look}">{text}</td>')
+        row_style = f"border:0;background:{ground}"
+        rows.append(f'<tr style="{row_style}">{"".join(cells)}</tr>')
     hidden = len(pane.rows) - (around[1] - around[0])
     title = pane.title + (f" ({hidden:,} more rows)" if hidden else "")
     return (
         f'{_static_title(title)}<div style="overflow-x:auto">'
         f'<table style="border-collapse:collapse;border:0;margin:0 0 8px;'
-        f'font:13px/20px {CODE}"><tbody>{"".join(rows)}'
+        f'font:13px/20px {CODE};color:{LIGHT["text"]}"><tbody>{"".join(rows)}'
         "</tbody></table></div>"
     )
 
