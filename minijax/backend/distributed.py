@@ -38,8 +38,8 @@ def keep_for_ever(service: Any) -> None:
 def connect(address: str, process_id: int, seconds: int) -> Any:
     """This process's client of the service at "host:port".
 
-    The process aborts if nobody answers within the seconds, so whoever calls this knows
-    that the service is there, and that all processes come.
+    The process aborts if the service does not answer within the seconds. So call this
+    only when the service runs and all processes will connect.
     """
     # A proxy for the network beyond this machine must not get between them.
     os.environ.setdefault("no_grpc_proxy", "127.0.0.1,localhost")
