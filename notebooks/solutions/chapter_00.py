@@ -122,5 +122,8 @@ COMPLAINTS = {
     "00.1": ["a shape that it has seen", "a shape that is new"],
     "00.2": ["tanh still stands", "The new equation is not called 'tanh'"],
     "00.3": ["96.5% are asked for", "must return 10 scores for one image"],
-    "00.4": ["Its jaxpr has 0 equations", "ConcretizationTypeError at line"],
+    "00.4": [
+        "Its jaxpr has 0 equations",
+        "ConcretizationTypeError in chapter_00.py at line",
+    ],
 }
