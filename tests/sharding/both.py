@@ -1,7 +1,6 @@
 """Runs the same programs on eight CPU devices in jax and in minijax.
 
-    python tests/sharding/both.py MODULE        prints what both gave, as JSON
-    python tests/sharding/both.py MODULE i n    the same for every n-th case from i
+    echo '["sine"]' | python tests/sharding/both.py MODULE    what both gave, as JSON
 
 A module of cases has `CASES`, a dict from a name to a function of a `Library`. What the
 function returns is described: arrays by values, dtype and sharding, texts as they are,
@@ -16,7 +15,7 @@ import re
 import subprocess
 import sys
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -122,13 +121,11 @@ def _described(leaf: Any) -> Any:
     }
 
 
-def run_all(
-    cases: types.ModuleType, first: int = 0, step: int = 1
-) -> dict[str, dict[str, Any]]:
-    """For each case, or every `step`-th, what each library gave."""
+def run_all(cases: types.ModuleType, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """For each of these cases, what each library gave."""
     import traceback
 
-    chosen = dict(list(cases.CASES.items())[first::step])
+    chosen = {name: cases.CASES[name] for name in names}
     found: dict[str, dict[str, Any]] = {name: {} for name in chosen}
     for library in (Library("jax"), Library("minijax")):
         for name, case in chosen.items():
@@ -144,13 +141,11 @@ def run_all(
     return found
 
 
-def results_of(module: str, *part: int) -> dict[str, dict[str, Any]]:
-    """What both libraries gave for the cases of a module, from a process of its own.
-
-    `part` are the first case and the step, for some of the cases only.
-    """
+def results_of(module: str, names: Sequence[str]) -> dict[str, dict[str, Any]]:
+    """What both libraries gave for cases of a module, from a process of its own."""
     done = subprocess.run(
-        [sys.executable, __file__, module, *map(str, part)],
+        [sys.executable, __file__, module],
+        input=json.dumps(list(names)),
         capture_output=True,
         text=True,
         cwd=ROOT,
@@ -163,5 +158,6 @@ def results_of(module: str, *part: int) -> dict[str, dict[str, Any]]:
 
 if __name__ == "__main__":
     sys.path[:0] = [str(ROOT), str(Path(__file__).parent)]
-    _module, *_part = sys.argv[1:]
-    print(json.dumps(run_all(importlib.import_module(_module), *map(int, _part))))
+    print(
+        json.dumps(run_all(importlib.import_module(sys.argv[1]), json.load(sys.stdin)))
+    )

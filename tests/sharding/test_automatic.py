@@ -4,15 +4,6 @@ import numpy as np
 import pytest
 
 from tests.sharding import automatic
-from tests.sharding.both import results_of
-
-pytestmark = pytest.mark.whole
-
-
-@pytest.fixture(scope="module")
-def results():
-    """What both libraries gave for every case, from one process."""
-    return results_of("automatic")
 
 
 @pytest.mark.of_one_jax

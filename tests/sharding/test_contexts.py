@@ -4,16 +4,7 @@ import pytest
 
 import minijax
 from tests.sharding import contexts
-from tests.sharding.both import results_of
 from tests.sharding.test_automatic import compare
-
-pytestmark = pytest.mark.whole
-
-
-@pytest.fixture(scope="module")
-def results():
-    """What both libraries gave for every case, from one process."""
-    return results_of("contexts")
 
 
 @pytest.mark.parametrize("name", contexts.CASES)

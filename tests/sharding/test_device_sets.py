@@ -3,15 +3,6 @@
 import pytest
 
 from tests.sharding import device_sets
-from tests.sharding.both import results_of
-
-pytestmark = pytest.mark.whole
-
-
-@pytest.fixture(scope="module")
-def results():
-    """What both libraries gave for every case, from one process."""
-    return results_of("device_sets")
 
 
 @pytest.mark.parametrize("name", device_sets.CASES)

@@ -3,21 +3,12 @@
 import pytest
 
 from tests.sharding import manual
-from tests.sharding.both import results_of
 from tests.sharding.test_automatic import compare
-
-pytestmark = pytest.mark.whole
 
 NO_GRADIENT_IN_JAX = (
     "differences of all_to_all untiled",
     "differences of all_to_all untiled, other way",
 )
-
-
-@pytest.fixture(scope="module")
-def results():
-    """What both libraries gave for every case, from one process."""
-    return results_of("manual")
 
 
 @pytest.mark.of_one_jax

@@ -4,16 +4,10 @@ import numpy as np
 import pytest
 
 from tests.sharding import nested
-from tests.sharding.both import Library, results_of
+from tests.sharding.both import Library
 from tests.sharding.test_automatic import compare
 
-pytestmark = pytest.mark.whole
-
-
-@pytest.fixture(scope="module")
-def results():
-    """What both libraries gave for every case, from one process."""
-    return results_of("nested")
+pytestmark = pytest.mark.whole  # some cases are held against others
 
 
 def _known(name, results):

@@ -3,16 +3,7 @@
 import pytest
 
 from tests.sharding import random_programs
-from tests.sharding.both import results_of
 from tests.sharding.test_automatic import compare
-
-pytestmark = pytest.mark.whole
-
-
-@pytest.fixture(scope="module")
-def results():
-    """What both libraries gave for every case, from one process."""
-    return results_of("random_programs")
 
 
 @pytest.mark.of_one_jax

@@ -3,14 +3,7 @@
 import pytest
 
 from tests.sharding import two_meshes
-from tests.sharding.both import results_of
 from tests.sharding.test_automatic import compare
-
-
-@pytest.fixture(scope="module")
-def results():
-    """What both libraries gave for every case, from one process."""
-    return results_of("two_meshes")
 
 
 @pytest.mark.of_one_jax

@@ -10,17 +10,7 @@ Python numbers (jax: the empty mesh; here: the mesh).
 import pytest
 
 from tests.sharding import types_on_meshes
-from tests.sharding.both import results_of
 from tests.sharding.test_automatic import compare
-
-pytestmark = pytest.mark.whole
-
-
-@pytest.fixture(scope="module")
-def results():
-    """What both libraries gave for every case, from one process."""
-    return results_of("types_on_meshes")
-
 
 # A later jax tells the kind of addends, too.
 TELL_ALL = {"no_mesh", "no_mesh_traced", "auto_mesh", "explicit_mesh"}

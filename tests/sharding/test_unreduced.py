@@ -4,18 +4,11 @@ import numpy as np
 import pytest
 
 from tests.sharding import unreduced
-from tests.sharding.both import results_of
 from tests.sharding.test_automatic import compare
 
-pytestmark = pytest.mark.whole
+pytestmark = pytest.mark.whole  # some cases are held against others
 
 REFUSALS = {"NotImplementedError", "AssertionError", "ShardingTypeError"}
-
-
-@pytest.fixture(scope="module")
-def results():
-    """What both libraries gave for every case, from one process."""
-    return results_of("unreduced")
 
 
 # A later jax names the kind of addends in types, and has rules for more operations.

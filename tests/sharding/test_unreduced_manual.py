@@ -3,16 +3,7 @@
 import pytest
 
 from tests.sharding import unreduced_manual
-from tests.sharding.both import results_of
 from tests.sharding.test_automatic import compare
-
-pytestmark = pytest.mark.whole
-
-
-@pytest.fixture(scope="module")
-def results():
-    """What both libraries gave for every case, from one process."""
-    return results_of("unreduced_manual")
 
 
 # A later jax names the kind of addends in types, and has rules for more operations.
