@@ -394,7 +394,7 @@ WRONG = {
         ),
         (
             changed(EVALUATE, ("table[primitive](", "MEANING[primitive](")),
-            "with it raised UFuncTypeError",
+            "It raised UFuncTypeError at line 13 of evaluate: ",
         ),
     ],
     CALL: [
@@ -408,7 +408,7 @@ WRONG = {
         ),
         (
             changed(CALL, ("filled[position] = array", "filled[0] = array")),
-            "with it raised",
+            "It raised TypeError at line 14 of __call__: ",
         ),
         (
             changed(CALL, ("        self.misses += 1\n", "")),
@@ -416,7 +416,7 @@ WRONG = {
         ),
         (
             changed(CALL, ("return self.programs[key](", "return self.function(")),
-            "with it raised",
+            "It raised TypeError at line 17 of __call__: ",
         ),
         (
             """
@@ -483,7 +483,7 @@ def map_tree(function, first, *others):
         return type(first)(map_tree(function, *row) for row in zip(first, *others))
     return function(first, *others)
 """,
-            "with it raised TypeError",
+            "It raised TypeError at line 6 of map_tree: ",
         ),
         (
             changed(MAP, ("unflatten(structure, [", "list([")),

@@ -789,11 +789,11 @@ def scan(step, carry, xs, length=None, reverse=False, known=0):
                     "[x.value for x in operands[:count]]",
                 ),
             ),
-            "with it raised",
+            "at line 10 of scan_of_many: ",
         ),
         (
             changed(SCANS, ("move(x.value, x.axis, 1)", "move(x.value, x.axis, 0)")),
-            "with it raised",
+            "at line 10 of scan_of_many: ",
         ),
         (
             changed(
@@ -810,7 +810,7 @@ def scan(step, carry, xs, length=None, reverse=False, known=0):
                     "x.axis for x in operands[count:]",
                 ),
             ),
-            "with it raised IndexError",
+            "It raised IndexError at line 10 of scan_of_many: ",
         ),
         (
             changed(
@@ -858,7 +858,7 @@ def scan(step, carry, xs, length=None, reverse=False, known=0):
             changed(
                 VJP, ("forward(*unflatten(structure, leaves))", "forward(*leaves)")
             ),
-            "with it raised",
+            "at line 17 of custom_vjp: ",
         ),
     ],
     VJPS: [
@@ -868,7 +868,7 @@ def scan(step, carry, xs, length=None, reverse=False, known=0):
         ),
         (
             changed(VJPS, ("vmap(forward, axes)", "vmap(forward)")),
-            "with it raised",
+            "no line of yours ran then: see what yours returns",
         ),
         (
             changed(VJPS, ("move(c, 0, axis or 0)", "c")),
@@ -934,7 +934,7 @@ def run(program, args, rows=64):
             changed(
                 RUN, ("values[o] if isinstance(o, Tracer) else o for", "values[o] for")
             ),
-            "with it raised",
+            "It raised KeyError at line 17 of run: ",
         ),
         (
             changed(RUN, ("slice(start, start + rows)", "slice(start, start + 1)")),

@@ -202,6 +202,49 @@ def test_what_cannot_be_saved_is_said(own_tiny, cell, above, body, complaint):
     assert (own_tiny / "nesting.py").read_text() == before
 
 
+def test_a_piece_that_raises_names_the_line_of_its_cell(own_tiny, cell):
+    """Of the function or of a helper above it, in a program or in a check."""
+    above = "def second(pair):\n    return pair[1]\n\n"
+    said = cell(above + HVP.format("z = 1\n\n    return second(z)"))
+    assert (
+        "First to fail: hvp (TypeError: 'int' object is not subscriptable). It" in said
+    )
+    assert "It was raised at line 2 of second.\n  return pair[1]\n" in said
+    said = cell(HVP.format("z = 1\n\n    return z[1]"))
+    assert "It was raised at line 6 of hvp.\n  return z[1]\n" in said
+    said = cell("def third(row):\n    return row[2]")
+    said = cell(HVP.format("return third([1])"))
+    assert "It was raised at line 2 of third.\n  return row[2]\n" in said
+    said = cell(HVP.format("exit(3)"))
+    assert "not yet" in said and "SystemExit at line 4 of hvp: 3\n  exit(3)" in said
+    map_tree = """
+@piece("tree.map_tree")
+def map_tree(function, first, *others):
+    if isinstance(first, dict):
+        return {k: map_tree(function, v, *others) for k, v in first.items()}
+    return function(first, *others)
+"""
+    said = cell(map_tree)
+    assert (
+        "It raised " in said and "of map_tree: " in said and "\n  return func" in said
+    )
+
+
+@pytest.mark.parametrize(
+    "line, said",
+    [
+        ("x = nothing", "raised NameError at line 2 of tiny/at.py: name 'nothing'"),
+        ("x = (", "raised SyntaxError: '(' was never closed (at.py, line 2)"),
+    ],
+)
+def test_a_file_that_cannot_be_imported_is_named(own_tiny, capsys, line, said):
+    """One that the learner has changed by hand."""
+    file = own_tiny / "at.py"
+    file.write_text(f"\n{line}\n" + file.read_text())
+    check("tiny", "01")
+    assert f"tiny: importing it {said}" in capsys.readouterr().out
+
+
 def test_the_course_itself_is_never_written(capsys):
     @piece("nesting.hvp")
     def hvp(function, x, v):

@@ -261,9 +261,14 @@ def raised(error: BaseException, what: str = "It") -> str:
         where = f" in {file.name}" if file.is_file() else ""
         where += f" at line {own[-1].lineno} of {own[-1].name}"
         shown = f"\n  {own[-1].line}" if own[-1].line else ""
+    return told(error, what, where) + shown
+
+
+def told(error: BaseException, what: str, where: str) -> str:
+    """Says in one line what was raised, and where."""
     first_line = str(error).strip().partition("\n")[0]
-    told = f": {first_line}" if first_line else "."
-    return f"{what} raised {type(error).__name__}{where}{told}{shown}"
+    ending = f": {first_line}" if first_line else "."
+    return f"{what} raised {type(error).__name__}{where}{ending}"
 
 
 def is_own(filename: str) -> bool:

@@ -13,8 +13,10 @@ import dis
 import inspect
 import linecache
 import operator
+import os
 import sys
 import textwrap
+import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from types import CodeType, ModuleType
@@ -112,6 +114,7 @@ class Written:
       name: of the piece, as in "cache.Jitted.key".
       module, path: where it belongs: "cache" and "Jitted.key".
       source: its text, from `def` on.
+      line: where the `def` stands in its cell, from 1 on.
     """
 
     def __init__(self, name: str, function: Callable[..., Any] | str) -> None:
@@ -119,15 +122,16 @@ class Written:
         self.name = name
         self.module, _, self.path = name.partition(".")
         self.notebook: dict[str, Any] = {}
-        text = function if isinstance(function, str) else ""
+        text, above = function if isinstance(function, str) else "", 0
         if not isinstance(function, str):
             text = textwrap.dedent(inspect.getsource(function))
             self.notebook = getattr(function, "__globals__", {})
+            above = function.__code__.co_firstlineno - 1
         self.cell = cell_of(function)
         (node,) = ast.parse(text).body
         if not isinstance(node, ast.FunctionDef):
             raise ValueError("a piece of tiny is a function: write it with def")
-        self.node = node
+        self.node, self.line = node, above + node.lineno
         lines = text.splitlines()[node.lineno - 1 : node.end_lineno]
         self.source = "\n".join(lines)
         self.begins = self.mark(name)
@@ -204,6 +208,30 @@ class Written:
             brought = lines[start : end + 1]
             del lines[start : end + 1]
         return "\n".join(lines) + "\n", bindings("\n".join(brought))
+
+    def place(self, error: BaseException | None, text: str) -> tuple[str, str]:
+        """Says at which line of the learner's an exception was raised, and shows it.
+
+        `text` is the module's with the piece in it, which ran. Both are "" where no
+        line of the piece was running, nor of a helper that came along with it.
+        """
+        lines, where, shown = text.splitlines(), "", ""
+        piece = found_in(text, self.path)
+        mine: list[tuple[ast.stmt, str, int]] = [(piece, piece.name, self.line)]
+        if self.ends in lines:
+            first, last = lines.index(self.begins), lines.index(self.ends)
+            for name, there in bindings(text).items():
+                made = self.cell.get(name) or cell_of(self.notebook.get(name)).get(name)
+                if made and first < getattr(there.node, "lineno", 0) <= last:
+                    mine.append((there.node, name, made.node.lineno))
+        for frame, line in traceback.walk_tb(error.__traceback__ if error else None):
+            if not frame.f_code.co_filename.endswith(f"tiny{os.sep}{self.module}.py"):
+                continue
+            for node, name, at in mine:
+                if node.lineno <= line <= (node.end_lineno or 0):
+                    where = f" at line {at + line - node.lineno} of {name}"
+                    shown = f"\n  {lines[line - 1].strip()}"
+        return where, shown
 
     def put_into_module(self, module: ModuleType) -> None:
         """Lets a loaded module's function, wherever it is used, run the saved piece."""

@@ -170,24 +170,31 @@ def course_piece(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 def judge(written: Written) -> str | None:
     """Returns what the programs of the piece's chapter find wrong with it, or None."""
-    module = written.module
     home = str(own_folder().parent)
     try:
-        with trial(written):
-            with grading.time_limit(tiny_score.SECONDS):
+        with trial(written) as text, grading.time_limit(tiny_score.SECONDS):
+            try:
                 score = tiny_score.score_chapter(PIECES[written.name])
                 score.failed += written_otherwise(written, score, home)
                 if not score.failed:
                     checks = CHECKS.get(written.name, ())
                     return piece_checks.complaint(checks)
+            except grading.TookTooLong:
+                raise
+            except (Exception, SystemExit) as error:
+                where, shown = written.place(error, text)
+                if where:
+                    return grading.told(error, "It", where) + shown
+                told = grading.told(error, f"tiny/{written.module}.py with it", "")
+                return f"{told} (no line of yours ran then: see what yours returns)"
+            where, shown = written.place(score.error, text)
     except grading.TookTooLong:
         return f"It ran for more than {tiny_score.SECONDS} seconds."
     except Refused as refused:
         return str(refused)
-    except Exception as error:
-        return f"tiny/{module}.py with it raised {type(error).__name__}: {error}"
     right = f"{score.right} of {score.count} programs of chapter {score.chapter}"
-    return f"It gets {right} right. First to fail: {score.failed[0]}."
+    raised_there = f" It was raised{where}.{shown}" if where else ""
+    return f"It gets {right} right. First to fail: {score.failed[0]}.{raised_there}"
 
 
 def written_otherwise(
@@ -231,8 +238,11 @@ def whose(*names: str) -> str:
 
 
 @contextlib.contextmanager
-def trial(written: Written) -> Iterator[None]:
-    """Imports of `tiny` in the block find a copy of it that has the new piece."""
+def trial(written: Written) -> Iterator[str]:
+    """Imports of `tiny` in the block find a copy of it that has the new piece.
+
+    Yields the text of the module with the piece in it.
+    """
     with tempfile.TemporaryDirectory() as folder:
         copy = Path(folder) / "tiny"
         shutil.copytree(own_folder(), copy, ignore=shutil.ignore_patterns("__pyc*"))
@@ -240,7 +250,7 @@ def trial(written: Written) -> Iterator[None]:
         text = written.put_into(file.read_text(encoding="utf-8"))
         file.write_text(text, encoding="utf-8")
         with tiny_score.read_anew(folder):
-            yield
+            yield text
 
 
 def save(written: Written) -> str:

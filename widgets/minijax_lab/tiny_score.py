@@ -14,6 +14,7 @@ import json
 import re
 import sys
 import tempfile
+import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -21,7 +22,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax_lab import tiny_networks
+from minijax_lab import grading, tiny_networks
 from minijax_lab.answers import difference
 from minijax_lab.grading import TookTooLong, time_limit
 from minijax_lab.tiny_programs import PROGRAMS, Tiny, TinyProgram, plain
@@ -57,7 +58,8 @@ TITLES = {
 class ChapterScore:
     """What a chapter's programs gave: how many were right, and which failed.
 
-    `otherwise` are those with right numbers, and another text than JAX's.
+    `otherwise` are those with right numbers, and another text than JAX's; `error` is
+    what the first to fail raised.
     """
 
     chapter: str
@@ -67,6 +69,7 @@ class ChapterScore:
     same_texts: int = 0
     failed: list[str] = field(default_factory=list)
     otherwise: list[str] = field(default_factory=list)
+    error: Exception | None = None
 
 
 @contextlib.contextmanager
@@ -112,7 +115,10 @@ def score(*chapters: str) -> None:
         print(f"tiny: there is no {error.name} beside this notebook.")
         return
     except Exception as error:
-        print(f"tiny: importing it raised {type(error).__name__}: {error}")
+        last = traceback.extract_tb(error.__traceback__)[-1]
+        where = f" at line {last.lineno} of tiny/{Path(last.filename).name}"
+        where = "" if isinstance(error, SyntaxError) else where  # which says its own
+        print(grading.told(error, "tiny: importing it", where))
         return
     print(owners(chapters))
     for line in lines_of(scores):
@@ -167,6 +173,7 @@ def score_chapter(chapter: str) -> ChapterScore:
             raise
         except Exception as error:
             one.failed.append(f"{line} ({said(error)})")
+            one.error = one.error or error
     if chapter in PROGRAMS:
         answers = json.loads(ANSWERS.read_text(encoding="utf-8"))[chapter]
         for program in PROGRAMS[chapter]:
@@ -195,6 +202,7 @@ def score_program(program: TinyProgram, answer: Any, one: ChapterScore) -> None:
         raise
     except Exception as error:
         one.failed.append(f"{program.line} ({said(error)})")
+        one.error = one.error or error
         return
     if program.text:
         same = sums_sorted(plain(str(traced))) == sums_sorted(answer["text"])
