@@ -8,6 +8,7 @@ AssertionError with a sentence.
 
 from __future__ import annotations
 
+import dataclasses
 import importlib
 import tempfile
 from collections.abc import Callable, Iterable
@@ -402,7 +403,8 @@ def lines_are_stablehlo() -> None:
     def every(x: Any, y: Any) -> Any:
         return tuple(function(x, y) for function in kinds.values())
 
-    found = by_xla(export.stablehlo(trace.trace(every, table, ROW)), table, ROW)
+    program = trace.trace(every, table, ROW)
+    found = by_xla(program, export.stablehlo(program), table, ROW)
     for what, one, right in zip(kinds, found, every(table, ROW)):
         alike(f"{what}, compiled by XLA", one, right)
     batches = (([2], [1]), ([0], [0]))
@@ -419,14 +421,26 @@ def lines_are_stablehlo() -> None:
         )
 
 
-def by_xla(text: str, *arrays: np.ndarray) -> list[np.ndarray]:
-    """What a program in StableHLO gives, compiled for the first device."""
-    import minijax
-    from minijax.core.compiler import compile_module
+def by_xla(program: Any, text: str, *arrays: np.ndarray) -> list[np.ndarray]:
+    """What a program of `tiny` gives as XLA computes it from its StableHLO.
 
-    compiled = compile_module(text, minijax.devices()[:1]).loaded
-    given = [minijax.device_put(array)._buffer for array in arrays]
-    return [*map(np.asarray, compiled.execute(given))]
+    The text stands in an exported program of minijax, in place of that one's own.
+    """
+    from jaxlib.mlir.dialects import stablehlo
+
+    import minijax
+    import minijax.numpy as jnp
+    from minijax import export
+
+    shapes = [output.type.shape for output in program.outputs]
+    signature = export.export(minijax.jit(lambda *_: [*map(jnp.zeros, shapes)]))
+    version = stablehlo.get_current_version()
+    loaded = dataclasses.replace(
+        signature(*arrays),
+        mlir_module_serialized=stablehlo.serialize_portable_artifact_str(text, version),
+        module_kept_var_idx=tuple(range(len(arrays))),
+    )
+    return [*map(np.asarray, loaded.call(*arrays))]
 
 
 def signature_is_held() -> None:
