@@ -426,11 +426,10 @@ def by_xla(program: Any, text: str, *arrays: np.ndarray) -> list[np.ndarray]:
 
     The text stands in an exported program of minijax, in place of that one's own.
     """
-    from jaxlib.mlir.dialects import stablehlo
-
     import minijax
     import minijax.numpy as jnp
     from minijax import export
+    from minijax.core.hlo import stablehlo
 
     shapes = [output.type.shape for output in program.outputs]
     signature = export.export(minijax.jit(lambda *_: [*map(jnp.zeros, shapes)]))
