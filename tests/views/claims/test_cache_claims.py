@@ -158,3 +158,26 @@ def test_a_changed_tree_is_shown_where_it_differs():
         f(params([1.0]))
     (change,) = view.recording.calls[1].changes
     assert "(*,)" in change.was[:40] and "[*]" in change.now[:40]
+
+
+def test_a_function_jitted_in_a_loop_is_to_be_jitted_once():
+    x, view = np.ones(3, np.float32), None
+    for _ in range(4):
+        double = minijax.jit(lambda x: x * 2)
+        view = view or see.cache(double)
+        answer = double(x)
+        double(x)
+    record = view.recording
+    calls = [call for call in record.calls if not call.hit]
+    assert len(calls) == 4 and sum(call.hit for call in record.calls) == 4
+    assert {call.advice for call in calls[1:]} == {
+        "jit it once, above the loop, and call that"
+    }
+    assert len({call.program for call in calls}) == 4
+    minijax.jit(lambda x: x * 3)(x)  # of another line
+    assert view.recording.headline == record.headline
+    double = minijax.jit(lambda x: x * 2)
+    with see.cache(double) as again:
+        for _ in range(4):
+            np.testing.assert_array_equal(double(x), answer)
+    assert sum(not call.hit for call in again.recording.calls) == 1

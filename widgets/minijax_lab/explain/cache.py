@@ -6,6 +6,7 @@ before: what differs from the nearest is what made the new program necessary.
 
 from __future__ import annotations
 
+import itertools
 import os
 import sys
 import time
@@ -122,6 +123,9 @@ class CacheWatch:
         self.calls: list[Call] = []
         self.runs: list[Run] = []
         self.keys: dict[Any, Key] = {}
+        # Functions that the same lines made and that were jitted, too: by their caches.
+        self.others: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
+        self.made = itertools.count(1)
         # Of the misses seen: how long tracing, lowering and compiling took. `began` is
         # when the trace that a miss started began, and how many run inside of it.
         self.seconds: dict[str, float] = {}
@@ -151,9 +155,26 @@ class CacheWatch:
         """A key under which equal kinds of calls meet."""
         return identity(raw)
 
+    def numbered(self, raw: tuple, number: int) -> Any:
+        """The same, of one of the functions that the same lines made."""
+        return (number, self.identity(raw)) if number else self.identity(raw)
+
     def kept(self) -> list[Any]:
         """The keys that the function keeps now."""
         return list(self.function._caches.calls)
+
+    def number_of(self, function: Any) -> int | None:
+        """0 for the function that is watched, another number for each function that the
+        same lines made anew, as in a loop; None for one of other lines."""
+        caches = function._caches
+        if caches is self.function._caches:
+            return 0
+        code = getattr(self.function._fun, "__code__", None)
+        if code is None or getattr(function._fun, "__code__", None) is not code:
+            return None
+        if caches not in self.others:
+            self.others[caches] = next(self.made)
+        return self.others[caches]
 
     # ---- listening -----------------------------------------------------------------
 
@@ -189,16 +210,17 @@ class CacheWatch:
             if self.missing:
                 self.note_time(name, data)
             return
-        if data["function"]._caches is not self.function._caches:
+        number = self.number_of(data["function"])
+        if number is None:
             return
         self.total += 1
         self.missing = name == "jit.miss"
         if not self.missing:
             self.hits += 1
-            self.note_hit(data["key"])
+            self.note_hit(data["key"], number)
         else:
             self.misses += 1
-            self.note_miss(data["key"], self.line_of_call())
+            self.note_miss(data["key"], self.line_of_call(), number)
 
     def note_time(self, name: str, data: dict[str, Any]) -> None:
         """Adds what a miss of this function spends until its program is there."""
@@ -221,10 +243,10 @@ class CacheWatch:
         """Adds the time of one stage."""
         self.seconds[what] = self.seconds.get(what, 0.0) + seconds
 
-    def know(self, raw: tuple, key: Key) -> Key:
+    def know(self, raw: tuple, key: Key, number: int = 0) -> Key:
         """Keeps a key, with a number for its program."""
         key.program = len(self.keys) + 1
-        return self.keys.setdefault(self.identity(raw), key)
+        return self.keys.setdefault(self.numbered(raw, number), key)
 
     def note_run(self, program: int, made: bool) -> None:
         """Notes which program answered the call."""
@@ -244,8 +266,8 @@ class CacheWatch:
             return None
         return self.sources.span(frame.f_code, frame.f_lasti)
 
-    def note_hit(self, raw: tuple) -> None:
-        key = self.keys.get(self.identity(raw))
+    def note_hit(self, raw: tuple, number: int = 0) -> None:
+        key = self.keys.get(self.numbered(raw, number))
         program = key.program if key is not None else 0
         last = self.calls[-1] if self.calls else None
         follows = last is not None and last.number + last.count == self.total
@@ -259,7 +281,7 @@ class CacheWatch:
             return
         self.note_run(program, made=False)
 
-    def note_miss(self, raw: tuple, span: Span | None) -> None:
+    def note_miss(self, raw: tuple, span: Span | None, number: int = 0) -> None:
         self.last_miss = None
         if len(self.calls) >= MOST_ROWS:
             return
@@ -267,8 +289,12 @@ class CacheWatch:
         key.examples = self.scalars_of_call(key)
         nearest, changes = self.nearest(key)
         advice = self.advice(key, nearest, changes)
+        if number and nearest is not None and not changes:
+            name = getattr(self.function, "__name__", "function").strip("<>")
+            changes = [Change("function", name, "jitted before", "jitted anew")]
+            advice = "jit it once, above the loop, and call that"
         key.row = len(self.calls)
-        key = self.know(raw, key)
+        key = self.know(raw, key, number)
         self.calls.append(
             Call(
                 number=self.total,
