@@ -21,6 +21,10 @@ function hash(text) {
   return createHash("sha256").update(text).digest("hex");
 }
 
+// Names of our own properties, which neither a frame's JSON nor the document has: short.
+const OWN =
+  /^(state|stage|goTo|scrollToLit|choose|remember|relight|reveal|shown|folded|hits|hit|countLeft|near|say|drawing|holder|small|section|folds|timer|parts)$/;
+
 // The rules of the style sheet need no line ends.
 const style = {
   name: "style",
@@ -38,6 +42,7 @@ await build({
   bundle: true,
   plugins: [style],
   minify: true,
+  mangleProps: OWN,
   format: "iife",
   banner: { js: "var minijaxPlayer={};" },
   target: "es2022",

@@ -425,3 +425,42 @@ def test_layers_that_differ_are_not_joined():
     ws = [np.ones(pair, np.float32) for pair in zip(sizes, sizes[1:])]
     view = see.grad(wide_and_narrow, ws, np.ones((1, 2), np.float32))
     assert not any(band.alike for band in view.bands)
+
+
+@pytest.mark.parametrize(
+    "make, args", of.FUNCTIONS, ids=lambda x: getattr(x, "__name__", "")
+)
+def test_what_arrays_hold_is_what_jax_computes(make, args):
+    record = record_grad(make(of.library(minijax)), *args, values=None)
+    leaves = jax.tree.leaves(jax.grad(make(of.library(jax)))(*args))
+    for argument, expected in zip(record.program.arguments, leaves, strict=True):
+        if not argument.zero and expected.ndim < 3:
+            found = record.values[argument.cotangent]
+            expected = np.atleast_2d(np.asarray(expected))
+            np.testing.assert_allclose(found, expected, rtol=2e-3, atol=1e-6)
+    assert record.values
+    assert not record_grad(make(of.library(minijax)), *args, values=False).values
+
+
+def test_types_alone_hold_nothing():
+    assert not see.grad(product, shape()).recording.values
+
+
+def test_the_number_under_the_pointer(show):
+    w = np.sin(np.arange(12, dtype=np.float32)).reshape(3, 4)
+    x = np.ones(4, np.float32)
+
+    def loss(w, x):
+        return jnp.sum(jnp.tanh(w @ x))
+
+    page = show(see.grad(loss, w, x))
+    for name, expected in {"w": w, "ct_w": minijax.grad(loss)(w, x)}.items():
+        box = page.locator(f'.mj-scene [data-n="{name}"]').bounding_box()
+        at = box["x"] + box["width"] * 0.6, box["y"] + box["height"] * 0.5
+        page.mouse.move(*at)
+        said = page.locator(".mj-detail").inner_text()
+        assert said == f"{name}[1, 2] = {float(expected[1, 2]):.4g}"
+    dot = page.locator('.mj-scene [data-n="d"]').bounding_box()
+    page.mouse.move(dot["x"] + 3, dot["y"] + 3)
+    said = page.locator(".mj-detail").inner_text()
+    assert said == f"d = {float(loss(w, x)):.4g}"

@@ -12,6 +12,7 @@ import minijax_widgets as see
 from minijax import lax
 from minijax.experimental import pallas as pl
 from minijax.experimental.pallas import tpu as pltpu
+from minijax.experimental.pallas import triton
 from minijax.kernels.interpret_params import InterpretParams
 from minijax.kernels.interpreter import interpret_grid
 from minijax.kernels.watched_memory import Watch
@@ -19,6 +20,7 @@ from minijax_lab.explain import pallas_kernels
 from minijax_lab.explain.kernel_facts import better_order, pipeline
 from minijax_lab.explain.kernel_work import operations_of
 from minijax_lab.explain.pallas_kernels import MOST_RUN, reached, traced
+from minijax_widgets.kernel_values import blocks_on_chip
 from tests.pallas.kernels import TABLE, Library
 
 OURS = Library("minijax", interpret=False)
@@ -482,3 +484,45 @@ def test_large_arrays_are_not_watched(monkeypatch):
     monkeypatch.setattr(pallas_kernels, "MOST_WATCHED", 10)
     view = see.kernel(double, ones(16))
     assert view.recording.ran == 2 and "the first 2 of 4 programs" in view.text()
+
+
+def test_a_sum_of_products_is_told_where_the_numbers_say_so(show):
+    x = np.sin(np.arange(64, dtype=np.float32)).reshape(8, 8)
+    view = see.kernel(matmul, x, x)
+    page = show(view)
+    for step in range(2):
+        slider = page.get_by_label("step", exact=True)
+        slider.fill(str(step))
+        page.wait_for_timeout(300)
+        cell = page.locator('.mj-scene [data-n="o_ref, after"]').last
+        box = cell.bounding_box()
+        page.mouse.move(box["x"] + box["width"] * 0.4, box["y"] + box["height"] * 0.6)
+        said = page.locator(".mj-detail").inner_text()
+        place, found, total = said.split(" = ")
+        assert place == "o_ref, after[2, 1]" and total.count(" + ") == 3 + step
+        depth = 4 * (step + 1)
+        assert abs(float(found) - (x[:4, :depth] @ x[:depth, :4])[2, 1]) < 1e-3
+        parts = [part.split(" * ") for part in total.split(" + ")]
+        assert abs(sum(math.prod(map(float, p)) for p in parts) - float(found)) < 5e-3
+
+
+def test_what_is_no_product_is_not_told_as_one():
+    view = see.kernel(column_sums, ones(16, 8))
+    places = [str(place) for place in view.recording.places]
+    _, after = blocks_on_chip(view.drawn, view.programs, places)
+    assert after and not any(any(held.products.values()) for held in after)
+
+
+def test_what_a_mask_leaves_out_is_hatched():
+    def kernel(x_ref, o_ref):
+        mask = jnp.arange(4) < 3
+        at = pl.ds(0, 4)
+        o_ref[...] = triton.load(x_ref.at[at], mask=mask, other=0.0)
+
+    def call(x):
+        return pl.pallas_call(kernel, struct(4))(x)
+
+    view = see.kernel(call, np.float32([1, 2, 3, 4]), values=True)
+    x, out = view.recording.operands
+    np.testing.assert_array_equal(x.values[0], [[1, 2, 3, np.nan]])
+    assert out.values[0] == [[1, 2, 3, 0]]

@@ -303,3 +303,33 @@ def test_names_are_those_of_the_frame_that_is_shown():
             seen.add(name)
             assert {shown[0] for shown in frame.live} <= own.get(name, {"value"})
     assert {"uses_clip", "clip_backward"} <= seen
+
+
+def test_small_arrays_show_what_they_hold_when_the_program_runs(show):
+    def layer(w, x):
+        scores = w @ x
+        return jnp.tanh(scores)
+
+    w, x = np.arange(6, dtype=np.float32).reshape(2, 3), np.ones(3, np.float32)
+    view = see.trace(layer, w, x)
+    values = view.recording.values
+    assert values["c"] == [[3.0, 12.0]] and values["a"] == w.tolist()
+    page = show(view)
+    box = page.locator('.mj-strip [data-n="when it runs, c"]').bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.8, box["y"] + 3)
+    assert page.locator(".mj-detail").inner_text() == "when it runs, c[1] = 12"
+    plain = see.trace(layer, w, x, values=False)
+    assert plain.recording.values == {} and plain.text() == view.text()
+
+
+def test_a_program_with_effects_is_not_run_for_its_values():
+    happened = []
+
+    def noted(x):
+        minijax.debug.callback(happened.append, x)
+        return x * 2
+
+    assert see.trace(noted, 2.0).recording.values == {}
+    minijax.effects_barrier()
+    assert happened == []
+    assert see.trace(lambda x: x @ x, np.ones((64, 64))).recording.values == {}

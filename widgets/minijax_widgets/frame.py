@@ -17,7 +17,9 @@ from html import escape
 from textwrap import wrap
 from typing import Any
 
+from minijax_lab.explain.small_values import Values
 from minijax_widgets import signs
+from minijax_widgets.cells import with_values
 from minijax_widgets.glyph import (
     as_inline,
     glyph,
@@ -31,8 +33,9 @@ from minijax_widgets.style import CODE, LIGHT, PALETTE, TEXT
 
 # Around the picture in an SVG file.
 MARGIN = 16
-# Glyphs in the strip of live names.
+# Glyphs in the strip of live names, and those that show what an array holds.
 LIVE_SCALE = 0.45
+LARGER_SCALE = 0.9
 # A browser shows this many rows of a static frame without delay.
 STATIC_ROWS = 60
 # With what the role of a sign begins.
@@ -217,7 +220,8 @@ class Frame:
 
     `only` says that the steps are equations: some of them may be shown alone, and types
     hidden. `jumps` are keys that only this view has. Steps in a grid have `axes`: a
-    slider for each, besides that of the steps.
+    slider for each, besides that of the steps. `holds` are names and values of what
+    stands in `live`, by its text.
     """
 
     kind: str
@@ -228,6 +232,7 @@ class Frame:
     telling: int = 0
     text: str = ""
     live: str | None = None
+    holds: dict[str, tuple[str, Values]] = field(default_factory=dict)
     only: bool = False
     jumps: list[Jump] = field(default_factory=list)
     axes: Axes | None = None
@@ -262,8 +267,11 @@ class Frame:
             if shape is None or value in found:
                 continue
             role = "value" if traced else "constant"
-            made = glyph(shape, role=role, scale=LIVE_SCALE, sizes=False)
-            found[value] = as_inline(made.left, made.top, made.w, made.h, made.drawn)
+            holds = self.holds.get(value, ("", []))
+            scale = LARGER_SCALE if holds[1] else LIVE_SCALE
+            made = glyph(shape, role=role, scale=scale, sizes=False)
+            drawn = with_values(made, *holds)
+            found[value] = as_inline(made.left, made.top, made.w, made.h, drawn)
         return found
 
     def signs(self) -> dict[str, Any]:

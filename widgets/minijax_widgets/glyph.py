@@ -54,6 +54,8 @@ class Drawn:
                 value = colour(value, dark)
             elif name == "font-family":
                 value = CODE if value == "code" else TEXT
+            elif name.startswith("data-"):
+                continue  # nobody can ask a picture
             parts.append(f'{name}="{escape(str(rounded(value)))}"')
         open_tag = f"<{self.tag} {' '.join(parts)}"
         if not self.text:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from minijax_lab.explain.backward import bytes_in_words
 from minijax_lab.explain.backward_rows import GradArgument, GradSum
 from minijax_lab.explain.residuals import Residual
+from minijax_lab.explain.small_values import Values
 from minijax_widgets.glyph import Shape, glyph, text_width
 from minijax_widgets.grad_bands import Band
 from minijax_widgets.scene import Placed, Point, Scene, byte_scale, bytes_side
@@ -87,8 +88,10 @@ class Picture:
         layout: Layout,
         prefix: str = "",
         most: int = 0,
+        values: Mapping[str, Values] = {},  # noqa: B006
     ) -> None:
         self.bands = bands
+        self.values = values
         self.steps = steps
         self.layout = layout
         self.prefix = prefix
@@ -124,6 +127,13 @@ class Picture:
     def key(self, key: str) -> str:
         """A key, told apart from those of another picture beside."""
         return self.prefix + key
+
+    def held(self, name: str, told: str, path: str = "") -> dict[str, Any]:
+        """What a mark says of a value of the function, and the values that it shows."""
+        values = [] if path else self.values.get(name, [])
+        if len(values) == len(values[:1] and values[0]) == 1:
+            told += f"; here {values[0][0]:g}"
+        return {"tell": told, "holds": (name, values)}
 
     # ---- sizes -----------------------------------------------------------------------
 
@@ -280,7 +290,9 @@ class Picture:
                 name=named,
                 scale=layout.scale,
                 key=key,
-                tell=f"{argument.name}: {argument.type}, an argument",
+                **self.held(
+                    argument.name, f"{argument.name}: {argument.type}, an argument"
+                ),
             )
             self.left["", argument.name] = placed
             x = placed.x + placed.w + 16
@@ -305,7 +317,10 @@ class Picture:
                 scale=layout.scale,
                 key=[key, self.key(f"g/{argument.name}")],
                 at=self.complete_at(argument, last),
-                tell=f"{argument.cotangent}: the gradient in {argument.name}",
+                **self.held(
+                    argument.cotangent,
+                    f"{argument.cotangent}: the gradient in {argument.name}",
+                ),
             )
             self.right["", argument.name] = given
             right = given.x + given.w + 22
@@ -378,7 +393,9 @@ class Picture:
             key=keys[0],
             at=down,
             go=down,
-            tell=f"{band.last.text}: {band.last.type}",
+            **self.held(
+                band.last.name, f"{band.last.text}: {band.last.type}", path_of(band)
+            ),
         )
         self.forward[band.key] = placed
         for one in band.rows:
@@ -389,7 +406,8 @@ class Picture:
             return
         told = f"ct_{row.name}: {row.type}, the cotangent of {row.name}"
         key = f"b{band.key}"
-        given = self.cotangent(row.shape, middle, key, up, scale=scale, tell=told)
+        held = self.held(f"ct_{row.name}", told, path_of(band))
+        given = self.cotangent(row.shape, middle, key, up, scale=scale, **held)
         self.cotangents[band.key] = given
         for one in band.rows:
             for name in one.results:
@@ -489,7 +507,7 @@ class Picture:
                 key=list(map(self.key, keys)),
                 at=up,
                 go=up,
-                tell=told,
+                **self.held(argument.cotangent, told, path_of(band)),
             )
             drawn += 1
             self.right[path_of(band), argument.name] = placed

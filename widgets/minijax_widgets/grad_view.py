@@ -53,7 +53,7 @@ def grad(
     *args: Any,
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
-    values: bool = False,
+    values: bool | None = None,
     beside: Callable[..., Any] | None = None,
     **kwargs: Any,
 ) -> GradView:
@@ -61,9 +61,10 @@ def grad(
 
     Down the left is the forward pass, in the middle what it keeps (boxes whose area is
     bytes), up the right the transposed equations on the same rows, and where
-    cotangents meet and add. Arrays and `ShapeDtypeStruct`s serve alike, since only
-    types are looked at; with `values=True` both passes run, and the first NaN and the
-    first infinity are marked.
+    cotangents meet and add. Arrays and `ShapeDtypeStruct`s serve alike: types are what
+    is looked at. Where all arrays are small, at most 32 rows and columns, they show
+    what they hold; with `values=True` both passes run in any case, and the first NaN
+    and the first infinity are marked; `values=False` runs nothing.
 
     `beside` is another function of the same arguments, drawn next to the first one:
 
@@ -272,7 +273,9 @@ class GradView(View):
         arguments = self.recording.program.arguments
 
         def draw(layout: Layout) -> Scene:
-            scene = Picture(self.bands, arguments, steps, layout, prefix, most).scene
+            values = self.recording.values
+            made = Picture(self.bands, arguments, steps, layout, prefix, most, values)
+            scene = made.scene
             if prefix:
                 # What is compared with is there from the first step on.
                 for mark in scene.marks:

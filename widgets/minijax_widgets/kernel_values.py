@@ -6,25 +6,20 @@ small blocks have their numbers written. What has no value is hatched.
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+
+import numpy as np
 
 from minijax_lab.explain.kernel_facts import Operand
-from minijax_widgets.glyph import (
-    LEAST_TEXT,
-    Drawn,
-    numeral,
-    path,
-    rect,
-    stripes,
-    text_width,
-    words,
-)
+from minijax_lab.explain.small_values import Values
+from minijax_widgets.cells import largest_of, number_text, values_parts, widest
+from minijax_widgets.glyph import LEAST_TEXT, text_width, words
 from minijax_widgets.kernel_scene import Laid
 from minijax_widgets.scene import Scene
 
-LEVELS = 12
 # Cells of one operand in all of its steps: a page has to carry them.
 MOST_CELLS = 16384
 # Numbers are written into blocks of so many rows that are not wider than this.
@@ -32,8 +27,6 @@ WRITTEN_ROWS, WRITTEN_WIDTH = 16, 250.0
 LINE, LEAST_WIDE = 17.0, 24.0
 LONGEST = 150.0
 NOTHING = "not written yet"
-
-Values = list[list[float]]
 
 
 def steps_with_values(operand: Operand, programs: Sequence[int]) -> dict[int, Values]:
@@ -51,14 +44,6 @@ def steps_with_values(operand: Operand, programs: Sequence[int]) -> dict[int, Va
     return found
 
 
-def largest_of(tables: Sequence[Values]) -> float:
-    """Returns the largest finite magnitude."""
-    finite = [
-        abs(x) for table in tables for row in table for x in row if math.isfinite(x)
-    ]
-    return max(finite, default=0.0)
-
-
 def cell_size(tables: Sequence[Values]) -> tuple[float, float]:
     """Returns how large a cell is drawn: with room for its number in a small block."""
     rows, columns = len(tables[0]), max(1, len(tables[0][0]))
@@ -67,67 +52,6 @@ def cell_size(tables: Sequence[Values]) -> tuple[float, float]:
         if columns * wide <= WRITTEN_WIDTH:
             return wide, LINE
     return min(16.0, LONGEST / columns), min(16.0, LONGEST / rows)
-
-
-def widest(values: Values) -> float:
-    """Returns the room that the longest number needs."""
-    finite = [x for row in values for x in row if math.isfinite(x)]
-    return max((text_width(number_text(x), LEAST_TEXT) for x in finite), default=0.0)
-
-
-def values_parts(
-    values: Values, largest: float, size: tuple[float, float], framed: bool = True
-) -> list[Drawn]:
-    """Returns a block of values as cells: of one depth together, to be short.
-
-    Numbers are written where all of them have room.
-    """
-    w, h = size
-    written = h >= LEAST_TEXT + 2 and widest(values) <= w - 2
-    together: dict[tuple[str, int], list[str]] = {}
-    holes: list[tuple[float, float]] = []
-    texts: list[Drawn] = []
-    for row, line in enumerate(values):
-        for column, x in enumerate(line):
-            left, top = column * w, row * h
-            if not math.isfinite(x):
-                holes.append((left, top))
-                continue
-            level = math.ceil(LEVELS * abs(x) / largest) if largest else 0
-            square = f"M{numeral(left)} {numeral(top)}h{numeral(w)}v{numeral(h)}"
-            square += f"h{numeral(-w)}z"
-            if level:
-                ink = "value" if x > 0 else "miss"
-                together.setdefault((ink, level), []).append(square)
-            if written:
-                at = (left + w / 2, top + h / 2 + 4.5)
-                texts.append(words(*at, number_text(x), "text", LEAST_TEXT, "middle"))
-    wide, tall = w * len(values[0]), h * len(values)
-    made = [rect(0, 0, wide, tall, "base", round_by=0)] if framed else []
-    # Under numbers the ink is lighter, so that they can be read.
-    most = 0.45 if written or not framed else 0.95
-    for (ink, level), squares in sorted(together.items()):
-        drawn = path("".join(squares), fill=ink)
-        depth = f"{most * level / LEVELS:.2f}"
-        made.append(Drawn("path", drawn.has | {"fill-opacity": depth}))
-    if len(holes) == len(values) * len(values[0]):
-        made.append(path(stripes(0, 0, wide, tall, 8.0), "miss", 0.8))
-    elif holes:
-        hatched = "".join(stripes(left, top, w, h) for left, top in holes)
-        made.append(path(hatched, "miss", 0.8))
-    if framed:
-        made.append(rect(0, 0, wide, tall, "none", "line", 1.0, round_by=0))
-    return made + texts
-
-
-def number_text(x: float) -> str:
-    """Returns a number in a few letters."""
-    if x == int(x) and abs(x) < 10000:
-        return str(int(x))
-    said = f"{x:.2f}"
-    if abs(x) < 1000 and said.strip("-0.") != "":
-        return said
-    return f"{x:.0e}"
 
 
 # ---- in main memory ------------------------------------------------------------------
@@ -177,6 +101,13 @@ class Held:
     what: str
     states: dict[int, Values | None]
     notes: dict[int, str]
+    # Steps in which it is a product, with what was there before and the factors.
+    products: dict[int, str] = field(default_factory=dict)
+
+    @property
+    def said(self) -> str:
+        """Returns what stands above it."""
+        return f"{self.operand.name}, {self.what}"
 
 
 def blocks_on_chip(
@@ -209,7 +140,29 @@ def blocks_on_chip(
         if largest_of([state for state in kept.values() if state is not None]):
             before.append(Held(operand, "before", kept, notes))
         after.append(Held(operand, "after", dict(found), left))
+    for held in after:
+        for step in held.states:
+            held.products[step] = product_of(held, before, step)
     return before, after
+
+
+def product_of(held: Held, before: Sequence[Held], step: int) -> str:
+    """Returns what was there before and the two factors, by what stands above them, if
+    a block is their product; "" if the numbers do not say so."""
+    found = np.array(held.states[step])
+    had = {one.said: one.states.get(step) for one in before}
+    tables = {said: np.array(state) for said, state in had.items() if state}
+    own = f"{held.operand.name}, before"
+    read = [one.said for one in before if one.what == "read" and one.said in tables]
+    for left, right in itertools.permutations(read, 2):
+        if tables[left].shape[1] != tables[right].shape[0]:
+            continue
+        product = tables[left] @ tables[right]
+        for start in ("", own):
+            total = product + tables[start] if start in tables else product
+            if total.shape == found.shape and np.allclose(total, found, 1e-3, 1e-5):
+                return f"{start}|{left}|{right}"
+    return ""
 
 
 def arrival(operand: Operand, program: int) -> str:
@@ -240,14 +193,14 @@ def draw_on_chip(
     if not before and not after:
         return 0.0, y
     scene.text(6, y + 16, "on the chip", weight=700)
-    scene.note(94, y + 16, "what a program has, and what it leaves; hatched: no value")
+    said = "what a program has, and what it leaves; hatched: no value, or masked"
+    scene.note(94, y + 16, said)
     top, x, right, low = y + 50, 6.0, 0.0, y
     for held in (*before, *after):
         tables = [state for state in held.states.values() if state is not None]
         size = cell_size(tables)
         wide, tall = size[0] * len(tables[0][0]), size[1] * len(tables[0])
-        said = f"{held.operand.name}, {held.what}"
-        room = max(wide, text_width(said, 12, True), 118.0)
+        room = max(wide, text_width(held.said, 12, True), 118.0)
         arrow = 30.0 if after and held is after[0] and before else 0.0
         if x > 6 and x + arrow + room > scene.width:
             x, top = 6.0, low + 34
@@ -255,7 +208,7 @@ def draw_on_chip(
             end = (x + arrow - 6, top + 30)
             scene.arrow((x - 10, top + 30), end, role="value", thick=2.4)
             x += arrow
-        scene.text(x, top - 6, said, size=12, weight=700, mono=True)
+        scene.text(x, top - 6, held.said, size=12, weight=700, mono=True)
         draw_held(scene, held, (x, top), size, programs, arrays.get(held.operand.name))
         low = max(low, top + tall + 20)
         right = max(right, x + room)
@@ -279,7 +232,16 @@ def draw_held(
     wide, tall = size[0] * len(tables[0][0]), size[1] * len(tables[0])
     hole = [[math.nan] * len(tables[0][0])] * len(tables[0])
     turns = [
-        (step, values_parts(hole if state is None else state, largest, size))
+        (
+            step,
+            values_parts(
+                hole if state is None else state,
+                largest,
+                size,
+                name=held.said,
+                product=held.products.get(step, ""),
+            ),
+        )
         for step, state in held.states.items()
     ]
     notes = [
@@ -291,11 +253,9 @@ def draw_held(
         turns.append((last, [words(0, 13, "values not kept", "constant", LEAST_TEXT)]))
         notes.append((last, []))
     scene.drawn(x, y + tall + 15, 0, 0, notes[0][1], turns=notes, label="")
-    tell = (
-        f"{operand.name}, {held.what}: positive values in blue, negative ones in red, "
-    )
-    tell += f"the deeper the larger, up to {largest:.3g}; hatched: no value"
-    label = f"values of {operand.name}, {held.what}"
+    tell = f"{held.said}: positive values in blue, negative ones in red, "
+    tell += f"the deeper the larger, up to {largest:.3g}; hatched: no value, or masked"
+    label = f"values of {held.said}"
     # Each arrival is a mark of its own, that comes from its place in the array.
     starts = [
         step

@@ -17,6 +17,8 @@ from dataclasses import dataclass, field
 from html import escape
 from typing import Any, TypedDict, Unpack
 
+from minijax_lab.explain.small_values import Values
+from minijax_widgets.cells import with_values
 from minijax_widgets.glyph import (
     LEAST_TEXT,
     Cuts,
@@ -184,6 +186,7 @@ class Scene:
         turns: Sequence[
             tuple[int, Sequence[int]] | tuple[int, Sequence[int], Shape]
         ] = (),
+        holds: tuple[str, Values] = ("", []),
         **times: Unpack[Times],
     ) -> Placed:
         """Places the glyph of an array, with its top left corner at (x, y), or with the
@@ -191,7 +194,8 @@ class Scene:
 
         `turns` are (step, batch) or (step, batch, shape): from that step on the batch
         axes stand there, in an array of that shape. What `moves` say are places of the
-        same point as `x` and `y`. The other arguments are those of `glyph.glyph`.
+        same point as `x` and `y`. `holds` are a name and values, drawn as cells. The
+        other arguments are those of `glyph.glyph`.
         """
 
         def made(axes: Sequence[int], sides: Shape) -> Glyph:
@@ -224,7 +228,7 @@ class Scene:
         self._add(
             x + dx,
             y + dy,
-            first.drawn,
+            with_values(first, *holds),
             key,
             said,
             halo(left, top, right - left, bottom - top),

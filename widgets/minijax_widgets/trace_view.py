@@ -43,14 +43,21 @@ OPERATORS = {
 }
 
 
-def trace(function: Callable[..., Any], *args: Any, **kwargs: Any) -> TraceView:
+def trace(
+    function: Callable[..., Any], *args: Any, values: bool = True, **kwargs: Any
+) -> TraceView:
     """Shows how `function` is traced on the given arguments, step by step.
 
     Each step is an equation that was written, with the expression that wrote it, or a
     line that ran in Python only. What the function prints is part of the recording; an
     exception that it raises is shown where it happened, and is not raised again.
+
+    While a function is traced its arrays have no values. Where all are small, at most
+    32 rows and columns, the program is run as well, and below stands in cells what each
+    name holds then; `values=False` runs nothing. A function that itself has an argument
+    of this name is passed as a lambda.
     """
-    return TraceView(record_trace(function, *args, **kwargs))
+    return TraceView(record_trace(function, *args, values=values, **kwargs))
 
 
 class TraceView(View):
@@ -208,9 +215,13 @@ class TraceView(View):
                     look="error" if step.kind in ("error", "leak") else "",
                 )
             )
-        return self.picture(
-            [*sources.panes, program], steps, record.telling, live="names"
-        )
+        values = {
+            f"{variable.name}:{variable.type}": (f"when it runs, {variable.name}", rows)
+            for variable in record.jaxpr.variables
+            if (rows := record.values.get(variable.name))
+        }
+        panes = [*sources.panes, program]
+        return self.picture(panes, steps, record.telling, live="names", holds=values)
 
     def mark_lines(self, sources: CodePanes) -> None:
         """Writes `py`, and how often a line ran, behind the line numbers."""

@@ -13,20 +13,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.array import Array
-from minijax.core.language import (
-    Atom,
-    JaxprEqn,
-    Literal,
-    ShapedArray,
-    eval_trace,
-    set_current_trace,
-)
+from minijax.core.language import JaxprEqn, ShapedArray
 from minijax_lab.explain.backward_rows import (
     GradProgram,
     GradSum,
@@ -48,6 +42,14 @@ from minijax_lab.explain.residuals import (
     Linearized,
     is_array,
     letter_names,
+)
+from minijax_lab.explain.small_values import (
+    Values,
+    can_run,
+    compute,
+    read,
+    rows_of,
+    small_inputs,
 )
 
 
@@ -77,6 +79,8 @@ class GradRecording(Recording):
     first: list[NotFinite]  # the first NaN and the first infinity
     ran: bool  # with `values=True`
     beside: GradRecording | None = None  # another function, for comparison
+    # What small arrays hold, by their names.
+    values: dict[str, Values] = field(default_factory=dict)
     # Facts that a jaxpr of JAX does not carry, a sentence each.
     lost: list[str] = field(default_factory=list)
 
@@ -89,14 +93,15 @@ def record_grad(
     *args: Any,
     argnums: int | Sequence[int] = 0,
     has_aux: bool = False,
-    values: bool = False,
+    values: bool | None = None,
     **kwargs: Any,
 ) -> GradRecording:
     """Records `grad(function, argnums, has_aux)` at the given arguments.
 
     With `values=True` both passes are run, and the first NaN and the first infinity are
-    noted. The function may be a jaxpr of JAX, at its own types where no arguments
-    follow. Raises TypeError for what has no gradient, and what tracing raises.
+    noted. None: the values of a small program of small arrays are kept. The function
+    may be a jaxpr of JAX, at its own types where no arguments follow. Raises TypeError
+    for what has no gradient, and what tracing raises.
     """
     function, args = taken(function, args, "see.grad")
     if isinstance(function, ForeignProgram):
@@ -109,21 +114,28 @@ def record_grad(
     check_scalar(call)
     linearized = Linearized(call.closed, call.differentiated)
     transposed = Transposed(linearized)
+    given = small_inputs(call.leaves) if values is None else None
 
     def finish() -> GradRecording:
-        return recorded(call, linearized, transposed, values)
+        return recorded(call, linearized, transposed, bool(values), given)
 
     return finish() if values else later(GradRecording, finish)
 
 
 def recorded(
-    call: Call, linearized: Linearized, transposed: Transposed, values: bool
+    call: Call,
+    linearized: Linearized,
+    transposed: Transposed,
+    values: bool,
+    given: list[np.ndarray] | None,
 ) -> GradRecording:
-    """The recording, with the texts and names that only who looks at it needs."""
+    """The recording, with the texts and names that only who looks at it needs, and with
+    what arrays hold for the small arguments given."""
     sources = Sources()
     letters = letters_without(call.names)
     facts = Facts(linearized, call.names, sources, letters)
-    program = Program(facts, transposed).facts("", "", 1, call.differentiated)
+    told = Program(facts, transposed)
+    program = told.facts("", "", 1, call.differentiated)
     recording = GradRecording(
         call="",
         headline="",
@@ -142,7 +154,9 @@ def recorded(
     if recording.name == "<lambda>":
         recording.name = "lambda"
     if values:
-        run(recording, call, facts, transposed)
+        run(recording, call.leaves, told, True)
+    elif given is not None and can_run([*linearized.forward_eqns, *transposed.eqns]):
+        run(recording, given, told, False)
     types = [aval.str_short(short_dtypes=True) for aval in call.avals]
     recording.call = f"grad({recording.name})({signature(types)})"
     recording.headline = (
@@ -266,49 +280,47 @@ def bytes_in_words(count: int) -> str:
 
 
 def run(
-    recording: GradRecording, call: Call, facts: Facts, transposed: Transposed
+    recording: GradRecording, given: Sequence[Any], told: Program, by_xla: bool
 ) -> None:
-    """Runs both passes equation by equation, and notes what is not finite."""
-    linearized = facts.linearized
-    values: dict[Any, Any] = dict(zip(linearized.inputs, call.leaves))
-    values.update(linearized.constants)
+    """Runs both passes equation by equation, and keeps what small arrays hold; by XLA,
+    notes what is not finite."""
+    facts, linearized, transposed = told.known, told.linearized, told.transposed
+    known: dict[Any, Any] = dict(zip(linearized.inputs, given))
+    known.update(linearized.constants)
     first: dict[str, NotFinite] = {}
 
-    def look(value: Any, place: str, row: int | None, text: str) -> None:
-        for what, count, size in not_finite(value):
-            first.setdefault(what, NotFinite(what, place, row, text, count, size))
+    def look(value: Any, place: str, row: int | None, text: Callable[[], str]) -> None:
+        for what, count, size in not_finite(value) if by_xla else ():
+            if what not in first:
+                first[what] = NotFinite(what, place, row, text(), count, size)
 
-    for name, leaf in zip(call.names, call.leaves):
-        look(leaf, "argument", None, name)
-
-    def read(atom: Atom) -> Any:
-        return atom.val if isinstance(atom, Literal) else values[atom]
-
-    def execute(eqn: JaxprEqn) -> list[Any]:
-        with set_current_trace(eval_trace):
-            out = eqn.primitive.rebind([read(v) for v in eqn.invars], eqn.params)
-        out = list(out) if eqn.primitive.multiple_results else [out]
-        values.update(zip(eqn.outvars, out))
-        return out
-
+    for var, leaf in zip(linearized.inputs, given):
+        look(leaf, "argument", None, partial(facts.name, var))
     for number, part in enumerate(linearized.parts):
         for eqn in part.forward:
-            for value in execute(eqn):
-                look(value, "forward", number, facts.text(eqn))
-    recording.result = f"{float(np.asarray(read(linearized.outputs[0]))):.6g}"
-    for var, atom in transposed.inputs:
-        values[var] = read(atom)
-    program = Program(facts, transposed)
+            for value in compute(eqn, known, by_xla):
+                look(value, "forward", number, partial(facts.text, eqn))
+    found = {name: known[var] for var, name in facts.names.items() if var in known}
+    known.update((var, known[atom]) for var, atom in transposed.inputs)
     for step in transposed.pulled:
         for eqn in step.written:
-            text = formula(
-                eqn,
-                [program.back_name(v) for v in eqn.outvars],
-                [program.back_name(v) for v in eqn.invars],
-            )
-            for value in execute(eqn):
+
+            def text(eqn: JaxprEqn = eqn) -> str:
+                names = (
+                    [told.back_name(v) for v in vs] for vs in (eqn.outvars, eqn.invars)
+                )
+                return formula(eqn, *names)
+
+            for value in compute(eqn, known, by_xla):
                 look(value, "backward", step.place, text)
+        ends = [*step.parts, *((var, eqn.outvars[0]) for var, eqn in step.sums)]
+        for var, atom in ends:
+            found[f"ct_{told.linear_names[var]}"] = read(atom, known)
+    if by_xla:
+        result = np.asarray(read(linearized.outputs[0], known))
+        recording.result = f"{float(result):.6g}"
     recording.first = list(first.values())
+    recording.values = {n: rows for n, x in found.items() if (rows := rows_of(x))}
 
 
 def not_finite(value: Any) -> list[tuple[str, int, int]]:

@@ -58,6 +58,7 @@ from minijax_lab.explain.kernel_work import operations_of
 from minijax_lab.explain.placement import type_text
 from minijax_lab.explain.recording import Sources, count_in_words
 from minijax_lab.explain.roofline import Machine, machine_named
+from minijax_lab.explain.small_values import MOST_SHOWN, Values
 
 # So many programs are run, with blocks of so many elements in all; of the others only
 # the blocks are known. Arrays of more elements are not watched: each element needs 40
@@ -65,10 +66,8 @@ from minijax_lab.explain.roofline import Machine, machine_named
 MOST_RUN = 4096
 MOST_WATCHED = 1 << 26
 MOST_ELEMENTS = 1 << 23
-# Of so many programs the values of their blocks are kept, if asked for: of blocks of
-# at most this many rows and columns.
+# Of so many programs the values of their blocks are kept, if asked for.
 MOST_KEPT = 64
-MOST_SHOWN = 32
 # Machines that run the programs of a grid at the same time.
 GPUS = ("h100",)
 OF_JAX = (
@@ -225,10 +224,12 @@ class _Recorder(Watch):
         self.blocks: Sequence[Block] = ()
         self.numbers: dict[int, int] = {}
         self.touched: list[list[list[int]]] = []
-        self.kept: list[list[list[list[float]]]] = []
+        self.kept: list[list[Values]] = []
         self.lines_of: dict[int, set[int]] = {}
         self.values = values
         self.watched = 0
+        # Places that masked loads left out, and those that were read, by block.
+        self.loads: dict[int, tuple[list[np.ndarray], list[np.ndarray]]] = {}
 
     def begin(self, blocks: Sequence[Block]) -> None:
         self.finish()
@@ -238,11 +239,20 @@ class _Recorder(Watch):
         self.blocks = blocks
         self.numbers = {id(b.memory): number for number, b in enumerate(blocks)}
         self.touched.append([[0, 0] for _ in blocks])
+        self.loads = {}
 
     def finish(self) -> None:
         """Keep the values that the blocks of the last program have now."""
         if self.values and self.blocks and len(self.kept) < MOST_KEPT:
-            self.kept.append([values_of(block) for block in self.blocks])
+            self.kept.append([])
+            for number, block in enumerate(self.blocks):
+                masked, loaded = self.loads.get(number, ([], []))
+                if self.touched[-1][number][1]:
+                    masked = []  # what a program has written is shown whole
+                hidden = np.setdiff1d(
+                    np.concatenate([[], *masked]), np.concatenate([[], *loaded])
+                )
+                self.kept[-1].append(values_of(block, hidden))
 
     def report(self, finding: Finding) -> None:
         """What was found is shown."""
@@ -265,13 +275,18 @@ class _Recorder(Watch):
         used = addresses >= 0
         if mask is not None:
             used = used & mask
+        if self.values and not way:
+            masked, loaded = self.loads.setdefault(number, ([], []))
+            masked.append(addresses[~used])
+            loaded.append(addresses[used])
         size = block.memory.values.dtype.itemsize
         self.touched[-1][number][way] += int(used.sum()) * size
         self.lines_of.setdefault(number, set()).update(line_number(line))
 
 
-def values_of(block: Block) -> list[list[float]]:
-    """The values of a small block as rows; NaN outside of the array."""
+def values_of(block: Block, masked: np.ndarray) -> Values:
+    """The values of a small block as rows; NaN outside of the array, and at the places
+    that masks kept from being read."""
     addresses = block.addresses
     if addresses.ndim > 2:
         addresses = addresses.reshape(-1, addresses.shape[-1])
@@ -281,7 +296,8 @@ def values_of(block: Block) -> list[list[float]]:
     values = block.memory.values
     if values.dtype.kind == "c":
         return []
-    found = np.where(addresses >= 0, values[addresses].astype(np.float64), np.nan)
+    there = (addresses >= 0) & ~np.isin(addresses, masked)
+    found = np.where(there, values[addresses].astype(np.float64), np.nan)
     return [[float(x) for x in row] for row in found]
 
 

@@ -47,6 +47,13 @@ from minijax_lab.explain.recording import (
     signature,
     span_text,
 )
+from minijax_lab.explain.small_values import (
+    Values,
+    can_run,
+    compute,
+    rows_of,
+    small_inputs,
+)
 from minijax_lab.explain.statements import is_plain_statement, statements_of
 
 LONGEST_TEXT = 60
@@ -108,12 +115,17 @@ class TraceRecording(Recording):
     arguments: list[Name]
     constants: list[Name]  # arrays that the function closes over, with their names
     error: str
+    # What small arrays hold when the program runs, by the names of its variables.
+    values: dict[str, Values] = field(default_factory=dict)
 
 
-def record_trace(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def record_trace(
+    function: Callable[..., Any], *args: Any, values: bool = True, **kwargs: Any
+) -> Any:
     """Traces `function` on the given arguments, and records how.
 
-    An exception of the function is recorded as its last step and not raised. Raises
+    An exception of the function is recorded as its last step and not raised. With
+    `values` a small program of small arrays is run when somebody looks. Raises
     TypeError if `function` cannot be called.
     """
     if not callable(function):
@@ -123,7 +135,7 @@ def record_trace(function: Callable[..., Any], *args: Any, **kwargs: Any) -> Any
         )
     refuse_function(function, "see.trace", (*args, *kwargs.values()), "minijax")
     watch = _Watch(function)
-    return watch.run(args, kwargs)
+    return watch.run(args, kwargs, values)
 
 
 @dataclass(slots=True)
@@ -195,7 +207,7 @@ class _Watch:
 
     # ---- running -------------------------------------------------------------------
 
-    def run(self, args: tuple, kwargs: dict[str, Any]) -> TraceRecording:
+    def run(self, args: tuple, kwargs: dict[str, Any], values: bool) -> TraceRecording:
         """Traces the function and returns what was seen."""
 
         @functools.wraps(self.function)
@@ -219,7 +231,8 @@ class _Watch:
         self.find_leaks()
         # A global may hold something else by the time somebody looks.
         known = names_of_values(self.function)
-        return later(TraceRecording, lambda: self.recording(closed, known))
+        given = small_inputs(tree_leaves((args, kwargs))) if values else None
+        return later(TraceRecording, lambda: self.recording(closed, known, given))
 
     def find_leaks(self) -> None:
         """Finds the statements that keep traced values beyond their traces."""
@@ -478,7 +491,10 @@ class _Watch:
     # ---- the result ----------------------------------------------------------------
 
     def recording(
-        self, closed: ClosedJaxpr | None, known: dict[int, str]
+        self,
+        closed: ClosedJaxpr | None,
+        known: dict[int, str],
+        given: list[np.ndarray] | None = None,
     ) -> TraceRecording:
         """All that was seen, with the names that the printer gives to variables."""
         jaxpr = closed.jaxpr if closed is not None else self.unfinished()
@@ -552,6 +568,7 @@ class _Watch:
             arguments=[named(0, name, value) for *_, name, value in self.arguments],
             constants=constants,
             error=message,
+            values=values_of(closed, given, recorder, printed),
         )
 
     def unfinished(self) -> Jaxpr:
@@ -626,6 +643,27 @@ def constants_of(
         name = known.get(id(value), "made while tracing")
         found.append(Name(name, variable.type, variable.name, False))
     return found
+
+
+def values_of(
+    closed: ClosedJaxpr | None,
+    given: list[np.ndarray] | None,
+    recorder: Recorder,
+    printed: JaxprRecording,
+) -> dict[str, Values]:
+    """What small arrays hold when the program runs on the arguments."""
+    if closed is None or given is None or not can_run(closed.eqns):
+        return {}
+    found = dict(zip(closed.jaxpr.constvars, closed.consts))
+    found.update(zip(closed.jaxpr.invars, given, strict=True))
+    for eqn in closed.eqns:
+        compute(eqn, found)
+    numbers = recorder.variable_ids
+    return {
+        printed.variables[numbers[var]].name: rows
+        for var, value in found.items()
+        if var in numbers and (rows := rows_of(value))
+    }
 
 
 def described(name: str, value: Any) -> Name | None:

@@ -4,7 +4,7 @@
 import { axisSliders } from "./axes";
 import { bounds, element, listen, label, set } from "./dom";
 import { DEFINES, type Frame, type Pane, type Piece, type Row } from "./frame";
-import { ScenePane, inlineGlyph } from "./scene";
+import { ScenePane, inlineGlyph, numberAt } from "./scene";
 import { icon } from "./icons";
 import { legend } from "./legend";
 import { choices, huesOfLines, linesOfSteps, type Choice, type Only } from "./only";
@@ -168,6 +168,10 @@ export class Player {
     root.append(this.#detail, this.#help);
     listen(root, "keydown", (event) => this.#key(event));
     listen(root, "mouseover", (event) => this.#hover(event));
+    listen(root, "mousemove", ({ target, clientX, clientY }) => {
+      const made = target as SVGElement;
+      if (made.dataset.v) this.#say(numberAt(made, clientX, clientY));
+    });
     listen(root, "mouseleave", () => {
       this.#hoverKeys([]);
       if (this.frame.panes.some((pane) => pane.kind === "tiles") || this.frame.kind === "source") {

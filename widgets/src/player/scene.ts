@@ -112,6 +112,31 @@ export function drawParts(parts: Drawing[]): SVGElement[] {
   });
 }
 
+/** The numbers of an array that is drawn as cells, row by row. */
+function table(made: SVGElement): string[][] {
+  return made.dataset.v!.split(";").map((row) => row.split(" "));
+}
+
+/** The number of an array under a point of the window, and how a product made it. */
+export function numberAt(made: SVGElement, x: number, y: number): string {
+  const { n, s } = made.dataset;
+  const rows = table(made);
+  const box = bounds(made);
+  const row = Math.floor(((y - box.top) / box.height) * rows.length);
+  const column = Math.floor(((x - box.left) / box.width) * (rows[0]?.length ?? 0));
+  const found = rows[row]?.[column];
+  if (found === undefined) return "";
+  const index = rows.length > 1 ? `[${row}, ${column}]` : rows[0]![1] ? `[${column}]` : "";
+  const drawn = [...made.ownerSVGElement!.querySelectorAll<SVGElement>("[data-n]")];
+  const [before, left, right] = (s ?? "").split("|").map((name) => {
+    const part = drawn.find(({ dataset }) => dataset.n === name);
+    return part && table(part);
+  });
+  const sums = left && right ? left[row]!.map((one, at) => `${one} * ${right[at]![column]}`) : [];
+  if (before) sums.unshift(before[row]![column]!);
+  return [`${n}${index} = ${found}`, sums.join(" + ")].filter(Boolean).join(" = ");
+}
+
 /** A glyph in a line of text, which says the same. */
 export function inlineGlyph(glyph: NonNullable<Frame["glyphs"]>[string]): SVGElement {
   const svg = svgElement("svg");
@@ -270,7 +295,7 @@ export class ScenePane {
       to.forEach(([, has], index) => {
         for (const [name, value] of Object.entries(has)) {
           const before = from[index]![1][name];
-          if (before !== undefined && before !== value && !/fill|stroke|font|anchor/.test(name)) {
+          if (before !== undefined && before !== value && !/fill|stroke|font|anchor|data/.test(name)) {
             set(one.parts[index]!, name, between(String(before), String(value), part));
           }
         }

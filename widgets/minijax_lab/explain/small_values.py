@@ -1,0 +1,77 @@
+"""The values of a program's small arrays, for views that draw them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from minijax.core.array import Array
+from minijax.core.avals import get_aval
+from minijax.core.language import Atom, JaxprEqn, Literal, eval_trace, set_current_trace
+
+# Arrays of at most so many rows and columns have their numbers shown.
+MOST_SHOWN = 32
+# Without being asked, only programs of so many equations are run.
+MOST_EQUATIONS = 200
+
+Values = list[list[float]]
+
+
+def is_small(aval: Any) -> bool:
+    """Whether arrays of a type are few real numbers."""
+    dtype = getattr(aval, "dtype", None)
+    if not isinstance(dtype, np.dtype) or not isinstance(aval.size, int):
+        return False
+    return dtype.kind != "c" and not dtype.names and aval.size <= MOST_SHOWN**2
+
+
+def small_inputs(leaves: Sequence[Any]) -> list[np.ndarray] | None:
+    """Copies of arguments; None unless all of them are small arrays with values."""
+    for leaf in leaves:
+        if not isinstance(leaf, (Array, np.ndarray, np.generic, int, float)):
+            return None
+        if not is_small(get_aval(leaf)):
+            return None
+    return [np.array(leaf) for leaf in leaves]
+
+
+def can_run(eqns: Sequence[JaxprEqn]) -> bool:
+    """Whether running equations costs little and does nothing else."""
+    return len(eqns) <= MOST_EQUATIONS and all(
+        not eqn.effects and all(is_small(v.aval) for v in eqn.outvars) for eqn in eqns
+    )
+
+
+def read(atom: Atom, known: dict[Any, Any]) -> Any:
+    """The value of an atom."""
+    return atom.val if isinstance(atom, Literal) else known[atom]
+
+
+def compute(eqn: JaxprEqn, known: dict[Any, Any], by_xla: bool = False) -> list[Any]:
+    """What an equation computes, which is known then: by its meaning in NumPy, or by
+    XLA where it has none or that is asked for."""
+    primitive = eqn.primitive
+    given = [read(v, known) for v in eqn.invars]
+    if by_xla or primitive.meaning is None:
+        with set_current_trace(eval_trace):
+            out = primitive.rebind(given, eqn.params)
+    else:
+        types: list[Any] = [v.aval for v in eqn.invars]
+        given = [np.asarray(x, aval.dtype) for x, aval in zip(given, types)]
+        with np.errstate(all="ignore"):
+            out = primitive.meaning(*given, **eqn.params)
+    results = list(out) if primitive.multiple_results else [out]
+    known.update(zip(eqn.outvars, results))
+    return results
+
+
+def rows_of(value: Any) -> Values:
+    """The numbers of an array as rows, to four digits; none of a large one."""
+    if not is_small(get_aval(value)):
+        return []
+    array = np.asarray(value)
+    if array.ndim > 2 or max(array.shape, default=1) > MOST_SHOWN or not array.size:
+        return []
+    return [[float(f"{float(x):.4g}") for x in row] for row in np.atleast_2d(array)]

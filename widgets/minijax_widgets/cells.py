@@ -1,0 +1,127 @@
+"""Arrays as cells, which a picture shows in place of their outline.
+
+Positive values are in one ink and negative ones in another, the deeper the larger;
+where there is room their numbers are written. What has no value is hatched. The player
+says the number under the pointer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from minijax_lab.explain.small_values import Values
+from minijax_widgets.glyph import (
+    LEAST_TEXT,
+    Drawn,
+    Glyph,
+    numeral,
+    path,
+    rect,
+    stripes,
+    text_width,
+    words,
+)
+
+LEVELS = 12
+
+
+def largest_of(tables: Sequence[Values]) -> float:
+    """Returns the largest finite magnitude."""
+    finite = [
+        abs(x) for table in tables for row in table for x in row if math.isfinite(x)
+    ]
+    return max(finite, default=0.0)
+
+
+def widest(values: Values) -> float:
+    """Returns the room that the longest number needs."""
+    finite = [x for row in values for x in row if math.isfinite(x)]
+    return max((text_width(number_text(x), LEAST_TEXT) for x in finite), default=0.0)
+
+
+def values_parts(
+    values: Values,
+    largest: float,
+    size: tuple[float, float],
+    framed: bool = True,
+    *,
+    name: str = "",
+    at: tuple[float, float] = (0.0, 0.0),
+    product: str = "",
+) -> list[Drawn]:
+    """Returns a block of values as cells: of one depth together, to be short.
+
+    Numbers are written where all of them have room. `name` is what the array is called
+    where the pointer asks; of a product, `product` names what was there before and the
+    two factors.
+    """
+    w, h = size
+    x0, y0 = at
+    written = h >= LEAST_TEXT + 2 and widest(values) <= w - 2
+    together: dict[tuple[str, int], list[str]] = {}
+    holes: list[tuple[float, float]] = []
+    texts: list[Drawn] = []
+    for row, line in enumerate(values):
+        for column, x in enumerate(line):
+            left, top = x0 + column * w, y0 + row * h
+            if not math.isfinite(x):
+                holes.append((left, top))
+                continue
+            level = math.ceil(LEVELS * abs(x) / largest) if largest else 0
+            square = f"M{numeral(left)} {numeral(top)}h{numeral(w)}v{numeral(h)}"
+            square += f"h{numeral(-w)}z"
+            if level:
+                ink = "value" if x > 0 else "miss"
+                together.setdefault((ink, level), []).append(square)
+            if written:
+                middle, base = left + w / 2, top + h / 2 + 4.5
+                said = number_text(x)
+                texts.append(words(middle, base, said, "text", LEAST_TEXT, "middle"))
+    wide, tall = w * len(values[0]), h * len(values)
+    made = [rect(x0, y0, wide, tall, "base", round_by=0)] if framed else []
+    # Under numbers the ink is lighter, so that they can be read.
+    most = 0.45 if written or not (framed or name) else 0.95
+    for (ink, level), squares in sorted(together.items()):
+        drawn = path("".join(squares), fill=ink)
+        depth = f"{most * level / LEVELS:.2f}"
+        made.append(Drawn("path", drawn.has | {"fill-opacity": depth}))
+    if len(holes) == len(values) * len(values[0]):
+        made.append(path(stripes(x0, y0, wide, tall, 8.0), "miss", 0.8))
+    elif holes:
+        hatched = "".join(stripes(left, top, w, h) for left, top in holes)
+        made.append(path(hatched, "miss", 0.8))
+    if framed:
+        made.append(rect(x0, y0, wide, tall, "none", "line", 1.0, round_by=0))
+    if name:
+        rows = (" ".join(f"{x:.4g}" for x in row) for row in values)
+        asked = {"pointer-events": "all", "data-n": name, "data-v": ";".join(rows)}
+        asked |= {"data-s": product} if product else {}
+        over = rect(x0, y0, wide, tall, "none", round_by=0)
+        texts.append(Drawn("rect", over.has | asked))
+    return made + texts
+
+
+def with_values(made: Glyph, name: str, values: Values) -> list[Drawn]:
+    """Returns a glyph whose card shows what the array holds; a number is only said."""
+    if not values:
+        return made.drawn
+    w, h = made.card
+    size = w / len(values[0]), h / len(values)
+    cells = values_parts(
+        values, largest_of([values]), size, False, name=name, at=(-w / 2, -h / 2)
+    )
+    if made.drawn[0].tag == "circle":
+        return [*made.drawn, cells[-1]]
+    ground = rect(-w / 2, -h / 2, w, h, "base", round_by=0)
+    return [made.drawn[0], ground, *cells, *made.drawn[1:]]
+
+
+def number_text(x: float) -> str:
+    """Returns a number in a few letters."""
+    if x == int(x) and abs(x) < 10000:
+        return str(int(x))
+    said = f"{x:.2f}"
+    if abs(x) < 1000 and said.strip("-0.") != "":
+        return said
+    return f"{x:.0e}"
