@@ -8,6 +8,7 @@ import pytest
 from jax._src.ad_checkpoint import saved_residuals as jax_residuals
 
 import minijax
+import minijax.numpy as jnp
 import minijax_widgets as see
 from minijax_lab.explain.memory import record_memory
 
@@ -201,3 +202,14 @@ def test_ten_thousand_equations_are_drawn_within_the_limit():
     view = see.memory(closed)
     assert len(view.recording.accounts[0].points) == 10_000
     assert len(view.frame().panes[0].scene.marks) <= 2000
+
+
+def test_what_is_kept_of_a_closed_over_array_is_what_grad_says():
+    scale = jnp.sin(jnp.arange(1000.0))
+
+    def loss(x):
+        return jnp.sum(jnp.sin(x) * scale)
+
+    x = np.ones(1000, np.float32)
+    account = see.memory(minijax.grad(loss), x).recording.accounts[0]
+    assert account.kept == see.grad(loss, x).recording.bytes == 8000

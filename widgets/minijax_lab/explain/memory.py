@@ -2,7 +2,8 @@
 
 The count follows the order of the jaxpr: an array is alive from the equation that makes
 it to the last one that reads it, results to the end. Arguments and constants belong to
-the caller and are counted apart. Calls are opened, so that their equations stand in
+the caller and are counted apart; of what autodiff keeps, constants are a part, as JAX
+counts them, and arguments are not. Calls are opened, so that their equations stand in
 line; a loop or a branch is one point, which needs for a moment as much as the peak of
 its body. XLA orders and fuses the equations anew, so what it allocates is another
 number: it comes from the compiled program.
@@ -10,6 +11,8 @@ number: it comes from the compiled program.
 
 from __future__ import annotations
 
+import itertools
+from bisect import insort
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -25,12 +28,13 @@ from minijax.core.language import (
     JaxprEqn,
     Literal,
     ShapedArray,
+    Tracer,
     Var,
 )
 from minijax.support import event_watching
 from minijax.values.inner_programs import InnerProgram, inner_programs
 from minijax_lab.explain import foreign
-from minijax_lab.explain.buffers import CompiledMemory, compiled_memory
+from minijax_lab.explain.buffers import compiled_memory
 from minijax_lab.explain.calls import program_of, without_statics
 from minijax_lab.explain.foreign_programs import refuse_function
 from minijax_lab.explain.recording import (
@@ -82,8 +86,7 @@ class Point:
 class Account:
     """One program's memory. Bytes throughout; None for what could not be recorded.
 
-    `compiled` are the bytes that XLA allocates by kind, `buffers` its own account:
-    which buffer is alive when, and where it lies.
+    `compiled` are the bytes that XLA allocates by kind.
     """
 
     name: str
@@ -93,7 +96,6 @@ class Account:
     arguments: int
     kept: int | None
     compiled: dict[str, int] | None = None
-    buffers: CompiledMemory | None = None
 
     @property
     def most(self) -> int:
@@ -114,9 +116,9 @@ class Account:
         alive: list[Value] = []
         for point in range(len(self.points)):
             alive = [value for value in alive if value.dies >= point]
-            new = [value for value in born.get(point, ()) if value.dies >= point]
-            if new:
-                alive = sorted(alive + new, key=lambda v: (-v.bytes, v.id))
+            for value in born.get(point, ()):
+                if value.dies >= point:
+                    insort(alive, value, key=lambda v: (-v.bytes, v.id))
             yield alive
 
 
@@ -164,12 +166,11 @@ def record_memory(
         refuse_function(each, "see.memory", (*args, *kwargs.values()))
         trace = traced(each, args, kwargs)
         if compiled and not foreign.is_jaxpr(each) and not isinstance(each, PROGRAMS):
-            trace.buffers = buffers_of(each, args, kwargs, target)
-            if trace.buffers is None:
+            if target is None:
                 trace.compiled, platform = allocated(each, args, kwargs)
             else:
-                trace.compiled = trace.buffers.kinds
-                platform = trace.buffers.target
+                memory = compiled_memory(each, args, kwargs, target)
+                trace.compiled, platform = memory.kinds, memory.target
         traces.append(trace)
 
     def finish() -> MemoryRecording:
@@ -217,15 +218,6 @@ def headline(accounts: list[Account]) -> str:
     return told
 
 
-def buffers_of(
-    function: Any, args: tuple, kwargs: dict, target: str | None
-) -> CompiledMemory | None:
-    """XLA's own account; None on a device that no target stands for, such as a GPU."""
-    if target is None and minijax.default_backend() != "cpu":
-        return None
-    return compiled_memory(function, args, kwargs, target)
-
-
 def allocated(function: Any, args: tuple, kwargs: dict) -> tuple[dict[str, int], str]:
     """What the compiled program allocates, in bytes by kind, and the platform."""
     jitted = function
@@ -253,7 +245,6 @@ class Traced:
     names: list[str]
     kept: list[list[Any]]
     compiled: dict[str, int] | None = None
-    buffers: CompiledMemory | None = None
 
 
 def traced(function: Any, args: tuple, kwargs: dict) -> Traced:
@@ -291,17 +282,26 @@ def account_of(trace: Traced, sources: Sources) -> Account:
     jaxpr = closed.jaxpr if isinstance(closed, ClosedJaxpr) else closed
     counter = Counter(sources)
     account = counter.account(jaxpr, trace.names)
-    account.compiled, account.buffers = trace.compiled, trace.buffers
+    account.compiled = trace.compiled
     if trace.kept:
         residuals = {
             value.id: value
             for group in trace.kept
             for residual in group
-            if (value := counter.value_of(residual)) is not None and value.born >= 0
+            if (value := counter.value_of(residual)) is not None
+            and value.role != "argument"
         }
         for value in residuals.values():
             value.kept = True
         account.kept = sum(value.bytes for value in residuals.values())
+        # What stayed an array while the program was written: it is closed over.
+        every = itertools.chain.from_iterable(trace.kept)
+        held = {
+            id(r): r
+            for r in every
+            if not isinstance(r, Tracer) and getattr(r, "ndim", 0)
+        }
+        account.kept += sum(r.nbytes for r in held.values())
     return account
 
 
