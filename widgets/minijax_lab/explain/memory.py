@@ -296,11 +296,8 @@ def account_of(trace: Traced, sources: Sources) -> Account:
         account.kept = sum(value.bytes for value in residuals.values())
         # What stayed an array while the program was written: it is closed over.
         every = itertools.chain.from_iterable(trace.kept)
-        held = {
-            id(r): r
-            for r in every
-            if not isinstance(r, Tracer) and getattr(r, "ndim", 0)
-        }
+        arrays = (r for r in every if hasattr(r, "nbytes"))
+        held = {id(r): r for r in arrays if not isinstance(r, Tracer) and r.shape}
         account.kept += sum(r.nbytes for r in held.values())
     return account
 
