@@ -14,27 +14,15 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax import lax, random
+from minijax import lax, nn, random
 from minijax import numpy as jnp
 from minijax.compile.jit_api import eval_shape
-from minijax.nn import (
-    elu,
-    gelu,
-    leaky_relu,
-    log_softmax,
-    relu,
-    selu,
-    sigmoid,
-    softmax,
-    softplus,
-    standardize,
-)
 from minijax.nn.initializers import glorot_normal, normal, ones, zeros
 from minijax.values.ref_avals import ShapeDtypeStruct
 
 glorot = glorot_normal
 randn = normal
-logsoftmax = log_softmax
+logsoftmax = nn.log_softmax
 Layer = tuple[Callable[..., Any], Callable[..., Any]]
 
 
@@ -66,79 +54,47 @@ def Dense(
     return init_fun, apply_fun
 
 
-def _convolution(
-    convolve: Callable[..., Any],
-    dimension_numbers: tuple[str, str, str],
-    out_chan: int,
-    filter_shape: tuple[int, ...],
-    W_init: Callable | None,
-    b_init: Callable,
-) -> Layer:
-    inputs_are, filter_is, out_is = dimension_numbers
-    W_init = W_init or glorot_normal(filter_is.index("I"), filter_is.index("O"))
+def _convolving(product: Callable[..., Any]) -> Callable[..., Layer]:
+    def GeneralLayer(
+        dimension_numbers: tuple[str, str, str],
+        out_chan: int,
+        filter_shape: tuple[int, ...],
+        strides: tuple[int, ...] | None = None,
+        padding: Any = "VALID",
+        W_init: Callable | None = None,
+        b_init: Callable = normal(1e-6),
+    ) -> Layer:
+        """The axes of input, filter and output are named by letters."""
+        inputs_are, filter_is, out_is = dimension_numbers
+        W_init = W_init or glorot_normal(filter_is.index("I"), filter_is.index("O"))
+        steps = strides or (1,) * len(filter_shape)
 
-    def init_fun(rng: Any, input_shape: tuple) -> tuple:
-        sizes = iter(filter_shape)
-        known = {"O": out_chan, "I": input_shape[inputs_are.index("C")]}
-        kernel = [known[c] if c in known else next(sizes) for c in filter_is]
-        bias = [out_chan if c == "C" else 1 for c in out_is]
-        k1, k2 = random.split(rng)
-        W, b = W_init(k1, kernel), b_init(k2, bias)
-        places = inputs_are.index("N"), out_is.index("N")
-        return _output_shape(lambda x: convolve(x, W), input_shape, *places), (W, b)
+        def convolve(x: Any, W: Any) -> Any:
+            return product(x, W, steps, padding, dimension_numbers=dimension_numbers)
 
-    def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
-        W, b = params
-        return convolve(inputs, W) + b
+        def init_fun(rng: Any, input_shape: tuple) -> tuple:
+            sizes = iter(filter_shape)
+            known = {"O": out_chan, "I": input_shape[inputs_are.index("C")]}
+            kernel = [known[c] if c in known else next(sizes) for c in filter_is]
+            bias = [out_chan if c == "C" else 1 for c in out_is]
+            k1, k2 = random.split(rng)
+            W, b = W_init(k1, kernel), b_init(k2, bias)
+            places = inputs_are.index("N"), out_is.index("N")
+            return _output_shape(lambda x: convolve(x, W), input_shape, *places), (W, b)
 
-    return init_fun, apply_fun
+        def apply_fun(params: Any, inputs: Any, **kwargs: Any) -> Any:
+            W, b = params
+            return convolve(inputs, W) + b
 
+        return init_fun, apply_fun
 
-def GeneralConv(
-    dimension_numbers: tuple[str, str, str],
-    out_chan: int,
-    filter_shape: tuple[int, ...],
-    strides: tuple[int, ...] | None = None,
-    padding: Any = "VALID",
-    W_init: Callable | None = None,
-    b_init: Callable = normal(1e-6),
-) -> Layer:
-    """A convolution; the axes of input, filter and output are named by letters."""
-    one = (1,) * len(filter_shape)
-
-    def convolve(x: Any, W: Any) -> Any:
-        return lax.conv_general_dilated(
-            x, W, strides or one, padding, one, one, dimension_numbers=dimension_numbers
-        )
-
-    shapes = (dimension_numbers, out_chan, filter_shape)
-    return _convolution(convolve, *shapes, W_init, b_init)
+    return GeneralLayer
 
 
+GeneralConv = _convolving(lax.conv_general_dilated)
+# It enlarges: the transpose of a convolution with strides.
+GeneralConvTranspose = _convolving(lax.conv_transpose)
 Conv = functools.partial(GeneralConv, ("NHWC", "HWIO", "NHWC"))
-
-
-def GeneralConvTranspose(
-    dimension_numbers: tuple[str, str, str],
-    out_chan: int,
-    filter_shape: tuple[int, ...],
-    strides: tuple[int, ...] | None = None,
-    padding: Any = "VALID",
-    W_init: Callable | None = None,
-    b_init: Callable = normal(1e-6),
-) -> Layer:
-    """A convolution that enlarges: the transpose of one with strides."""
-    strides = strides or (1,) * len(filter_shape)
-
-    def convolve(x: Any, W: Any) -> Any:
-        return lax.conv_transpose(
-            x, W, strides, padding, dimension_numbers=dimension_numbers
-        )
-
-    shapes = (dimension_numbers, out_chan, filter_shape)
-    return _convolution(convolve, *shapes, W_init, b_init)
-
-
 Conv1DTranspose = functools.partial(GeneralConvTranspose, ("NHC", "HIO", "NHC"))
 ConvTranspose = functools.partial(GeneralConvTranspose, ("NHWC", "HWIO", "NHWC"))
 
@@ -163,7 +119,7 @@ def BatchNorm(
     def apply_fun(params: Any, x: Any, **kwargs: Any) -> Any:
         beta, gamma = params
         spread = tuple(None if i in axes else slice(None) for i in range(jnp.ndim(x)))
-        z = standardize(x, axes, epsilon=epsilon)
+        z = nn.standardize(x, axes, epsilon=epsilon)
         z = gamma[spread] * z if scale else z
         return z + beta[spread] if center else z
 
@@ -180,16 +136,16 @@ def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
 
 
 Tanh = elementwise(jnp.tanh)
-Relu = elementwise(relu)
+Relu = elementwise(nn.relu)
 Exp = elementwise(jnp.exp)
-LogSoftmax = elementwise(log_softmax, axis=-1)
-Softmax = elementwise(softmax, axis=-1)
-Softplus = elementwise(softplus)
-Sigmoid = elementwise(sigmoid)
-Elu = elementwise(elu)
-LeakyRelu = elementwise(leaky_relu)
-Selu = elementwise(selu)
-Gelu = elementwise(gelu)
+LogSoftmax = elementwise(nn.log_softmax, axis=-1)
+Softmax = elementwise(nn.softmax, axis=-1)
+Softplus = elementwise(nn.softplus)
+Sigmoid = elementwise(nn.sigmoid)
+Elu = elementwise(nn.elu)
+LeakyRelu = elementwise(nn.leaky_relu)
+Selu = elementwise(nn.selu)
+Gelu = elementwise(nn.gelu)
 
 
 def _pooling(reducer: Any, start: float, mean: bool = False) -> Callable[..., Layer]:

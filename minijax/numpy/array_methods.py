@@ -20,8 +20,7 @@ from minijax.compile import array_transfers
 from minijax.core import dtypes
 from minijax.core.array import Array
 from minijax.numpy.arguments import index_tuple
-from minijax.numpy.index import selection, taking
-from minijax.numpy.index.index_update import IndexUpdateHelper
+from minijax.numpy.index import index_update, selection, taking
 from minijax.numpy.math import clipping, elementary_functions, float_functions
 from minijax.numpy.math.operators import ARRAY_OPERATORS, OPERATORS, TRACER_OPERATORS
 from minijax.numpy.products import contractions
@@ -213,7 +212,7 @@ PROPERTIES: dict[str, Callable[[Any], Any]] = {
     "flat": _flat,
     "nbytes": lambda self: self.size * self.dtype.itemsize,
     "itemsize": lambda self: self.dtype.itemsize,
-    "at": IndexUpdateHelper,
+    "at": index_update.IndexUpdateHelper,
 }
 
 

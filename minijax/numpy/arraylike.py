@@ -10,14 +10,13 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes
+from minijax.core import dtypes, language
 from minijax.core.array import Array
-from minijax.core.language import Tracer
 from minijax.core.shaping import convert_element_type_to
 from minijax.support import element_types
 
-_traced_or_array = (Tracer, Array)
-_array_types = (Tracer, Array, np.ndarray)
+_traced_or_array = (language.Tracer, Array)
+_array_types = (language.Tracer, Array, np.ndarray)
 
 
 def is_arraylike(x: Any) -> bool:

@@ -19,16 +19,7 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
-from minijax.core import dtypes
-from minijax.core.language import ShapedArray, numpy_scalar
-from minijax.core.operators import (
-    INEXACT_TYPES,
-    NUMBER_TYPES,
-    keeps_dtype,
-    number_beside,
-    weak_scalar_type,
-)
-from minijax.core.shaping import convert_element_type_to
+from minijax.core import dtypes, language, operators, shaping
 from minijax.core.state import state
 
 # Also for the files of this room, which take all about their arguments from here.
@@ -106,8 +97,8 @@ def constant_like(x: Any, value: Any) -> Any:
     aval = getattr(x, "aval", None)
     if aval is not None:
         if not aval.weak_type or aval.shape:
-            return numpy_scalar(value, aval.dtype)
-        scalar = weak_scalar_type(aval.dtype)
+            return language.numpy_scalar(value, aval.dtype)
+        scalar = operators.weak_scalar_type(aval.dtype)
     else:
         scalar = type(x) if type(x) in _python_scalars else None
     return np.array(value, dtype_of(x)) if scalar is None else scalar(value)
@@ -119,7 +110,7 @@ def strong_constant_like(x: Any, value: Any) -> Any:
     return (
         np.array(value, dtype_of(x))
         if aval is None
-        else numpy_scalar(value, aval.dtype)
+        else language.numpy_scalar(value, aval.dtype)
     )
 
 
@@ -129,19 +120,19 @@ def convert_to(x: Any, dtype: Any, weak_type: bool) -> Any:
     if aval is not None:
         if aval.dtype == dtype and aval.weak_type == weak_type:
             return x
-        return convert_element_type_to(x, dtype, weak_type)
+        return shaping.convert_element_type_to(x, dtype, weak_type)
     if type(x) in _python_scalars:
         # Raises OverflowError for what the default integer type cannot hold. Narrower
         # types wrap around, as they do on the device.
         value = element_types.coerce_to_array(x)
         if not weak_type:
             return value.astype(dtype)
-        scalar = weak_scalar_type(dtype)
+        scalar = operators.weak_scalar_type(dtype)
         if scalar is not None:
             return scalar(x)
     elif not weak_type and isinstance(x, (np.generic, np.ndarray)) and x.ndim == 0:
         return np.asarray(x).astype(dtype)
-    return convert_element_type_to(x, dtype, weak_type)
+    return shaping.convert_element_type_to(x, dtype, weak_type)
 
 
 def promote_dtypes(*args: Any) -> list[Any]:
@@ -157,7 +148,7 @@ def promote_dtypes(*args: Any) -> list[Any]:
             and left.dtype == right.dtype
             and left.weak_type == right.weak_type
             and not (left.weak_type and left.dtype == np.bool_)
-            and keeps_dtype(left)
+            and operators.keeps_dtype(left)
         ):
             return list(args)
     dtype, weak_type = dtypes.lattice_result_type(*args)
@@ -258,21 +249,21 @@ def _operands_without_promotion(
             aval = getattr(right, "aval", None)
             if aval is not None and aval.dtype in kinds:
                 if type(left) is float or type(left) is int:
-                    number = number_beside(aval, left)
+                    number = operators.number_beside(aval, left)
                     return None if number is None else [number, right]
         elif aval.dtype in kinds:
             other = getattr(right, "aval", None)
-            if other is aval and keeps_dtype(aval):
+            if other is aval and operators.keeps_dtype(aval):
                 return [left, right]
             if (
-                type(other) is ShapedArray
+                type(other) is language.ShapedArray
                 and other.dtype == aval.dtype
                 and other.weak_type == aval.weak_type
-                and keeps_dtype(aval)
+                and operators.keeps_dtype(aval)
             ):
                 return promote_shapes(name, left, right)
             if type(right) is float or type(right) is int:
-                number = number_beside(aval, right)
+                number = operators.number_beside(aval, right)
                 return None if number is None else [left, number]
     elif len(args) == 1:
         aval = getattr(args[0], "aval", None)
@@ -283,19 +274,19 @@ def _operands_without_promotion(
 
 def promote_args(name: str, *args: Any) -> list[Any]:
     """Check the arguments of function `name` and give them one dtype and rank."""
-    ready = _operands_without_promotion(name, args, NUMBER_TYPES)
+    ready = _operands_without_promotion(name, args, operators.NUMBER_TYPES)
     return _promote(name, promote_dtypes, args) if ready is None else ready
 
 
 def promote_args_inexact(name: str, *args: Any) -> list[Any]:
     """Like `promote_args`; integers and bools become floating point."""
-    ready = _operands_without_promotion(name, args, INEXACT_TYPES)
+    ready = _operands_without_promotion(name, args, operators.INEXACT_TYPES)
     return _promote(name, promote_dtypes_inexact, args) if ready is None else ready
 
 
 def promote_args_numeric(name: str, *args: Any) -> list[Any]:
     """Like `promote_args`; bools become integers."""
-    ready = _operands_without_promotion(name, args, NUMBER_TYPES)
+    ready = _operands_without_promotion(name, args, operators.NUMBER_TYPES)
     return _promote(name, promote_dtypes_numeric, args) if ready is None else ready
 
 

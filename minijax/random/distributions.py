@@ -23,9 +23,8 @@ from minijax.core.state import state
 from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact
 from minijax.numpy.shapes.creation import placed
 from minijax.primitives.random.random_bits import random_bits
-from minijax.random import arguments
+from minijax.random import arguments, keys
 from minijax.random.frames import sampler
-from minijax.random.keys import check_key
 from minijax.random.samplers import _uniform, uniform
 from minijax.typing import ArrayLike, DTypeLike
 
@@ -70,7 +69,7 @@ def gumbel(
     Raises:
         ValueError: `dtype` is not a float dtype, or `mode` none of the three.
     """
-    key, _ = check_key("gumbel", key)
+    key, _ = keys.check_key("gumbel", key)
     dtype = arguments.float_dtype("gumbel", dtype)
     shape = arguments.canonical_shape(shape)
     if mode is None:

@@ -16,25 +16,13 @@ from minijax import numpy as jnp
 from minijax.compile.jit_api import jit
 from minijax.core.array import Array
 from minijax.numpy.reduce.softmax_family import softmax
-from minijax.random.arguments import (
-    StaticShape,
-    any_dtype,
-    broadcast_shape,
-    check_shape,
-    optional_shape,
-    scalar_like,
-    shape_as_given,
-)
-from minijax.random.combined import rademacher
-from minijax.random.distributions import exponential
+from minijax.random import arguments, combined, distributions, gamma_sampling, samplers
 from minijax.random.frames import sampler
-from minijax.random.gamma_sampling import random_gamma_p
 from minijax.random.keys import split, split_typed
-from minijax.random.samplers import normal
 from minijax.values.concrete import concrete_or_error
 
 
-@sampler(shape_of=optional_shape, check_casts=False, compiled=False)
+@sampler(shape_of=arguments.optional_shape, check_casts=False, compiled=False)
 def gamma(key, a, shape, dtype) -> Array:
     """Draws from the gamma distribution, of density proportional to x^(a-1) e^-x.
 
@@ -53,7 +41,7 @@ def gamma(key, a, shape, dtype) -> Array:
     return _gamma(key, a, shape=shape, dtype=dtype)
 
 
-@sampler(shape_of=optional_shape, check_casts=False, compiled=False)
+@sampler(shape_of=arguments.optional_shape, check_casts=False, compiled=False)
 def loggamma(key, a, shape, dtype) -> Array:
     """The logarithm of what `gamma` draws with the same key; exact also for small `a`.
 
@@ -72,11 +60,11 @@ def loggamma(key, a, shape, dtype) -> Array:
 
 @partial(jit, static_argnames=("shape", "dtype", "log_space"))
 def _gamma(key: Array, a, shape: Any, dtype: np.dtype, log_space=False) -> Array:
-    shape = broadcast_shape("gamma", shape, a)
+    shape = arguments.broadcast_shape("gamma", shape, a)
     a = lax.convert_element_type(a, dtype)
     if np.shape(a) != shape:
         a = jnp.broadcast_to(a, shape)
-    return random_gamma_p.bind(key, a, log_space=log_space)
+    return gamma_sampling.random_gamma_p.bind(key, a, log_space=log_space)
 
 
 @sampler()
@@ -106,7 +94,7 @@ def beta(key, a, b, shape, dtype) -> Array:
     return part_a / (part_a + part_b)
 
 
-@sampler(shape_of=optional_shape, check_casts=False)
+@sampler(shape_of=arguments.optional_shape, check_casts=False)
 def dirichlet(key, alpha, shape, dtype) -> Array:
     """Draws probabilities from the Dirichlet distribution.
 
@@ -132,7 +120,7 @@ def dirichlet(key, alpha, shape, dtype) -> Array:
     if shape is None:
         shape = np.shape(alpha)[:-1]
     else:
-        check_shape("dirichlet", shape, np.shape(alpha)[:-1])
+        arguments.check_shape("dirichlet", shape, np.shape(alpha)[:-1])
     alpha = lax.convert_element_type(alpha, dtype)
     logs = loggamma(key, alpha, shape + np.shape(alpha)[-1:], dtype)
     return softmax(logs, -1)
@@ -154,8 +142,8 @@ def t(key, df, shape, dtype) -> Array:
     """
     df = lax.convert_element_type(df, dtype)
     key_normal, key_gamma = split_typed(key)
-    numerator = normal(key_normal, shape, dtype)
-    half = lax.div(df, scalar_like(numerator, 2))
+    numerator = samplers.normal(key_normal, shape, dtype)
+    half = lax.div(df, arguments.scalar_like(numerator, 2))
     drawn = gamma(key_gamma, half, shape, dtype)
     return numerator * jnp.sqrt(half / drawn)
 
@@ -175,7 +163,7 @@ def chisquare(key, df, shape, dtype) -> Array:
         ValueError: `dtype` is not a float dtype, or the shapes do not fit.
     """
     df = lax.convert_element_type(df, dtype)
-    two = scalar_like(df, 2)
+    two = arguments.scalar_like(df, 2)
     half = lax.div(df, two)
     logs = loggamma(key, a=half, shape=shape, dtype=dtype)
     return lax.mul(jnp.exp(logs), two)
@@ -205,7 +193,7 @@ def f(key, dfnum, dfden, shape, dtype) -> Array:
     return lax.div(num, den)
 
 
-@sampler(any_dtype, shape_of=shape_as_given, check_casts=False)
+@sampler(arguments.any_dtype, shape_of=arguments.shape_as_given, check_casts=False)
 def generalized_normal(key, p, shape, dtype) -> Array:
     """Draws from the density proportional to exp(-|x|^p); p = 2 is nearly normal.
 
@@ -218,11 +206,16 @@ def generalized_normal(key, p, shape, dtype) -> Array:
     """
     keys = split(key)
     size = gamma(keys[0], 1 / p, shape, dtype)
-    sign = rademacher(keys[1], shape, dtype)
+    sign = combined.rademacher(keys[1], shape, dtype)
     return sign * size ** (1 / p)
 
 
-@sampler(any_dtype, shape_of=shape_as_given, check_casts=False, compiled=False)
+@sampler(
+    arguments.any_dtype,
+    shape_of=arguments.shape_as_given,
+    check_casts=False,
+    compiled=False,
+)
 def ball(key, d, p=2, shape=(), dtype=None) -> Array:
     """Draws points of the ball of radius 1 in d dimensions, in the p-norm.
 
@@ -242,9 +235,11 @@ def ball(key, d, p=2, shape=(), dtype=None) -> Array:
 
 
 @partial(jit, static_argnums=(2, 3, 4))
-def _ball(key: Array, p: float, d: int, shape: StaticShape, dtype: np.dtype) -> Array:
+def _ball(
+    key: Array, p: float, d: int, shape: arguments.StaticShape, dtype: np.dtype
+) -> Array:
     key_normal, key_exponential = split(key)
     drawn = generalized_normal(key_normal, p, (*shape, d), dtype)
-    extra = exponential(key_exponential, shape, dtype)
+    extra = distributions.exponential(key_exponential, shape, dtype)
     norm = ((jnp.abs(drawn) ** p).sum(-1) + extra) ** (1 / p)
     return drawn / norm[..., None]

@@ -23,10 +23,9 @@ import numpy as np
 from minijax import lax
 from minijax import numpy as jnp
 from minijax.backend.processes import default_backend
-from minijax.core import dtypes
+from minijax.core import dtypes, rules
 from minijax.core.array import Array
 from minijax.core.language import Primitive, ShapedArray, get_aval, register
-from minijax.core.rules import def_jvp_with_output
 from minijax.primitives.families import front_batch
 from minijax.primitives.random.random_bits import threefry_prng_impl
 from minijax.random.arguments import scalar_like
@@ -124,7 +123,7 @@ def _type(key: ShapedArray, a: ShapedArray, *, log_space: bool) -> ShapedArray:
     return a
 
 
-def_jvp_with_output(random_gamma_p, None, _slope)
+rules.def_jvp_with_output(random_gamma_p, None, _slope)
 random_gamma_p.without("transpose", "its derivative is a multiple of the tangent")
 random_gamma_p.batch = front_batch(random_gamma_p)
 

@@ -19,9 +19,7 @@ from minijax.numpy.promotion import check_arraylike
 from minijax.numpy.shapes.creation import placed
 from minijax.primitives.random.random_bits import UINT_DTYPES
 from minijax.primitives.random.random_bits import random_bits as _random_bits
-from minijax.random import arguments
-from minijax.random.frames import sampler
-from minijax.random.keys import check_key, split_typed
+from minijax.random import arguments, frames, keys
 from minijax.support import element_types
 from minijax.typing import ArrayLike, DTypeLike
 
@@ -38,7 +36,7 @@ def _unsigned_dtype(name: str, dtype: DTypeLike | None) -> np.dtype:
     return dtype
 
 
-@sampler(_unsigned_dtype, compiled=False)
+@frames.sampler(_unsigned_dtype, compiled=False)
 def bits(key, shape, dtype) -> Array:
     """Draws unsigned integers, every bit 0 or 1 with equal probability.
 
@@ -80,7 +78,7 @@ def uniform(
     Raises:
         ValueError: `dtype` is not a float dtype.
     """
-    key, _ = check_key("uniform", key)
+    key, _ = keys.check_key("uniform", key)
     dtype = arguments.float_dtype("uniform", dtype)
     shape = arguments.canonical_shape(shape)
     drawn = _uniform(key, minval, maxval, shape, dtype)
@@ -140,7 +138,7 @@ def randint(
         TypeError: `dtype` is not an integer dtype.
         ValueError: the ends do not broadcast to `shape`.
     """
-    key, _ = check_key("randint", key)
+    key, _ = keys.check_key("randint", key)
     dtype = arguments.sampler_dtype(int, dtype)
     shape = arguments.canonical_shape(shape)
     if not dtypes.issubdtype(dtype, np.integer):
@@ -186,7 +184,7 @@ def _randint(
     minval = lax.broadcast_to_rank(minval, len(shape))
     maxval = lax.broadcast_to_rank(maxval, len(shape))
     width = dtypes.iinfo(dtype).bits
-    key_high, key_low = split_typed(key)
+    key_high, key_low = keys.split_typed(key)
     high = _random_bits(key_high, bit_width=width, shape=shape)
     low = _random_bits(key_low, bit_width=width, shape=shape)
     span = lax.convert_element_type(maxval - minval, UINT_DTYPES[width])
@@ -203,7 +201,7 @@ def _randint(
     return lax.add(minval, lax.convert_element_type(offset, dtype))
 
 
-@sampler(arguments.inexact_dtype)
+@frames.sampler(arguments.inexact_dtype)
 def normal(key, shape, dtype) -> Array:
     """Draws from the normal distribution of mean 0 and variance 1.
 
@@ -221,7 +219,7 @@ def normal(key, shape, dtype) -> Array:
     """
     if not dtypes.issubdtype(dtype, np.complexfloating):
         return _normal_real(key, shape, dtype)
-    key_real, key_imag = split_typed(key)
+    key_real, key_imag = keys.split_typed(key)
     half = np.array(0, dtype).real.dtype
     real = _normal_real(key_real, shape, half).astype(dtype)
     imag = _normal_real(key_imag, shape, half).astype(dtype)
@@ -237,7 +235,7 @@ def _normal_real(key: Array, shape: arguments.StaticShape, dtype: np.dtype) -> A
     return lax.mul(np.array(np.sqrt(2), dtype), lax.erf_inv(u))
 
 
-@sampler(check_casts=False)
+@frames.sampler(check_casts=False)
 def truncated_normal(key, lower, upper, shape, dtype) -> Array:
     """Draws from the normal distribution, given that the result is in (lower, upper).
 
@@ -290,7 +288,7 @@ def bernoulli(
     shape = arguments.optional_shape("bernoulli", shape)
     if mode not in ("high", "low"):
         raise ValueError(f"got mode={mode!r}, expected 'high' or 'low'")
-    key, _ = check_key("bernoulli", key)
+    key, _ = keys.check_key("bernoulli", key)
     dtype = dtypes.dtype(p)
     if not dtypes.issubdtype(dtype, np.floating):
         raise TypeError(

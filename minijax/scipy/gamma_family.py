@@ -10,7 +10,6 @@ import numpy as np
 from minijax import lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
-from minijax.custom_derivatives import custom_jvp
 from minijax.numpy.promotion import constant_like, promote_args_inexact
 from minijax.typing import ArrayLike
 
@@ -177,61 +176,6 @@ def bernoulli(n: int) -> Array:
     return jnp.zeros(n + 1).at[:3].set(first).at[4::2].set(values)
 
 
-def _exp1_positive(x: Any) -> Any:
-    """E1 of positive x: a power series up to 1, then a continued fraction."""
-    near, far = jnp.minimum(x, 1), jnp.maximum(x, 1)
-    series = -np.euler_gamma - lax.log(near) - _power_series(-near, 20)
-
-    def back(i: Any, tail: Any) -> Any:
-        k = (80 - i).astype(x.dtype)
-        return far + 2 * k - 1 - k * k / tail
-
-    fraction = lax.exp(-far) / lax.fori_loop(0, 80, back, far + 161)
-    return jnp.where(x <= 1, series, fraction)
-
-
-def _power_series(x: Any, count: int) -> Any:
-    """The sum of `x**k / (k k!)` over k from 1 to `count`."""
-
-    def add(i: Any, state: Any) -> Any:
-        k = (i + 1).astype(x.dtype)
-        term = state[0] * x / k
-        return term, state[1] + term / k
-
-    return lax.fori_loop(0, count, add, (lax.full_like(x, 1), lax.full_like(x, 0)))[1]
-
-
-@custom_jvp
-def expi(x: ArrayLike) -> Array:
-    """The exponential integral Ei, the integral of `exp(t) / t` from -inf to `x`.
-
-    NaN at 0, as in JAX.
-    """
-    [x] = promote_args_inexact("expi", x)
-    refuse_complex("expi", x)
-    inside = jnp.clip(x, constant_like(x, 1e-30), 40)
-    near = np.euler_gamma + lax.log(inside) + _power_series(inside, 140)
-    outside = jnp.maximum(x, 40)
-
-    def back(i: Any, total: Any) -> Any:  # of the asymptotic series, k! / x**k
-        return 1 + (39 - i).astype(x.dtype) / outside * total
-
-    far = lax.exp(outside) / outside * lax.fori_loop(0, 39, back, lax.full_like(x, 1))
-    below = -_exp1_positive(jnp.where(x < 0, -x, 1))
-    out = jnp.where(x < 0, below, jnp.where(x <= 40, near, far))
-    return jnp.where(x == 0, np.nan, out)
-
-
-expi.defjvps(lambda t, y, x: t * lax.exp(x) / x)
-
-
-def exp1(x: ArrayLike) -> Array:
-    """The exponential integral `-expi(-x)`; NaN for negative `x`."""
-    [x] = promote_args_inexact("exp1", x)
-    ends = jnp.where(x == 0, constant_like(x, np.inf), constant_like(x, np.nan))
-    return jnp.where(x > 0, -expi(-x), ends)
-
-
 def i0e(x: ArrayLike) -> Array:
     """`exp(-|x|) * i0(x)`."""
     return lax.bessel_i0e(*promote_args_inexact("i0e", x))
@@ -252,3 +196,25 @@ def i1(x: ArrayLike) -> Array:
     """The modified Bessel function of the first kind, of order 1."""
     [x] = promote_args_inexact("i1", x)
     return lax.exp(lax.abs(x)) * lax.bessel_i1e(x)
+
+
+def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
+    """The Bessel functions of the first kind of orders 0 to `v`, shape (v + 1, ...).
+
+    Miller's recurrence down from order `n_iter`, which must lie well above |z|
+    (Zhang and Jin, 1996). Raises ValueError for complex numbers.
+    """
+    [z] = promote_args_inexact("bessel_jn", z)
+    refuse_complex("bessel_jn", z)
+
+    def down(state: Any, k: Any) -> Any:
+        above, value, total = state
+        below = 2 * (k + 1) * value / z - above
+        return (value, below, total + jnp.where(k % 2 == 0, 2 * below, 0)), below
+
+    zero, orders = lax.full_like(z, 0), jnp.arange(operator.index(n_iter) + 1.0)
+    start = (zero, lax.full_like(z, 1e-16), zero)
+    (_, first, total), values = lax.scan(
+        down, start, orders.astype(z.dtype), reverse=True
+    )
+    return values[: operator.index(v) + 1] / (total - first)

@@ -8,81 +8,25 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 
 from minijax import lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
 from minijax.custom_derivatives import custom_jvp
 from minijax.numpy.promotion import constant_like, promote_args_inexact
-from minijax.numpy.reduce.reducing import reduced_axes
+from minijax.numpy.reduce.log_sums import logsumexp as logsumexp
 from minijax.scipy.gamma_family import (  # noqa: F401
-    bernoulli, beta, betainc, betaln, comb, exp1, expi, factorial, gamma, gammainc,
+    bernoulli, bessel_jn, beta, betainc, betaln, comb, factorial, gamma, gammainc,
     gammaincc, gammasgn, i0, i0e, i1, i1e, loggamma, multigammaln, poch, polygamma,
     zeta,
+)  # fmt: skip
+from minijax.scipy.integral_family import (  # noqa: F401
+    dawsn, erfcx, exp1, expi, expn, sici, spence, wofz,
 )  # fmt: skip
 from minijax.scipy.normal_family import (  # noqa: F401
     boxcox, boxcox1p, entr, kl_div, log_ndtr, ndtr, ndtri, rel_entr,
 )  # fmt: skip
 from minijax.typing import ArrayLike
-
-
-def logsumexp(
-    a: ArrayLike,
-    axis: int | tuple[int, ...] | None = None,
-    b: ArrayLike | None = None,
-    keepdims: bool = False,
-    return_sign: bool = False,
-    where: ArrayLike | None = None,
-) -> Any:
-    """`log(sum(b * exp(a)))` along `axis`, without overflow.
-
-    The largest element is taken out of the sum first, and put back after the logarithm;
-    it is held constant for differentiation, since it cancels.
-
-    Args:
-        a: numbers of any shape; integers become floats.
-        axis: one axis or several; None for all.
-        b: weights that broadcast against `a`; where one is 0, `a` does not matter.
-        keepdims: keep the reduced axes, with size 1.
-        return_sign: return the logarithm of the sum's modulus and the sum's sign,
-            instead of NaN where the sum is negative.
-        where: a mask that broadcasts against `a`: the sum is over what it keeps.
-
-    Returns:
-        An array, or with `return_sign` a pair of arrays.
-
-    Raises:
-        ValueError: an axis is out of range, or given twice.
-    """
-    if where is not None:
-        a = jnp.where(where, a, 0)
-    if b is None:
-        [a] = promote_args_inexact("logsumexp", a)
-    else:
-        a, b = promote_args_inexact("logsumexp", a, b)
-        a = jnp.where(b != 0, a, -np.inf)
-    axes, _ = reduced_axes(a.ndim, axis)
-    peak = jnp.max(a.real, axis=axes, keepdims=keepdims, where=where, initial=-np.inf)
-    # A peak of plus or minus infinity would make inf - inf below.
-    peak = lax.stop_gradient(
-        lax.select(jnp.isfinite(peak), peak, lax.full_like(peak, 0))
-    )
-    peak_over_a = peak if keepdims else lax.expand_dims(peak, axes)
-    terms = lax.exp(lax.sub(a, peak_over_a.astype(a.dtype)))
-    if b is not None:
-        terms = lax.mul(terms, b)
-    total = terms.sum(axis=axes, keepdims=keepdims, where=where)
-    sign = lax.sign(total)
-    is_complex = np.issubdtype(a.dtype, np.complexfloating)
-    if return_sign or not is_complex:
-        total = abs(total)
-    out = lax.add(lax.log(total), peak.astype(total.dtype))
-    if return_sign:
-        return out, sign
-    if b is not None and not is_complex:
-        out = jnp.where(sign < 0, jnp.array(np.nan, dtype=out.dtype), out)
-    return out
 
 
 # -- error function and logistic ----------------------------------------------------

@@ -14,15 +14,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minijax.core import errors
+from minijax.core import errors, partial_eval, rules
 from minijax.core import jit as pjit
 from minijax.core.language import ClosedJaxpr, DebugInfo, get_aval, weakref_lru_cache
-from minijax.core.partial_eval import (
-    convert_constvars_jaxpr,
-    prune_outputs,
-    trace_to_jaxpr,
-)
-from minijax.core.rules import Zero
 from minijax.core.trees import tree_flatten, tree_leaves, tree_unflatten
 from minijax.experimental.checkify.checking_interpreter import (
     Checked,
@@ -35,15 +29,8 @@ from minijax.experimental.checkify.error_values import Error
 from minijax.primitives.shape import ordering
 from minijax.programs.calls import close_jaxpr, closed_call_p
 from minijax.programs.checkpointing import remat_p
-from minijax.programs.control_flow.bodies import reordered, to_front
-from minijax.programs.control_flow.conditionals import cond_p
+from minijax.programs.control_flow import bodies, conditionals, while_loops
 from minijax.programs.control_flow.scan_primitive import Scan, scan_p
-from minijax.programs.control_flow.while_loops import (
-    While,
-    WhileOperands,
-    bind_while,
-    while_p,
-)
 from minijax.programs.custom.custom_backward import custom_vjp_call_p
 from minijax.programs.custom.custom_calls import RunJaxpr, named_like
 from minijax.programs.custom.custom_forward import custom_jvp_call_p
@@ -78,7 +65,7 @@ def _remat_rule(primitive, error, enabled, *args, **params) -> Checked:
     if isinstance(prevent_cse, tuple):
         flags = (False,) * (len(consts) + len(leaves))
         params["prevent_cse"] = flags + prevent_cse
-    params["jaxpr"] = convert_constvars_jaxpr(checked.closed.jaxpr)
+    params["jaxpr"] = partial_eval.convert_constvars_jaxpr(checked.closed.jaxpr)
     return checked.result(primitive.bind(*consts, *leaves, *args, **params))
 
 
@@ -93,7 +80,7 @@ def _closed_call_rule(primitive, error, enabled, *args, **params) -> Checked:
 # ----------------------------------------------------------------------------------
 
 
-@rule_for(cond_p)
+@rule_for(conditionals.cond_p)
 def _cond_rule(primitive, error, enabled, *args, **params) -> Checked:
     index, *operands = args
     avals, branches = _avals(operands), params["branches"]
@@ -129,16 +116,16 @@ def _errors_in_carry(
     count = len(tree_leaves(error))
     others = len(checked.in_avals) - count - num_consts
     is_const = [*[False] * count, *[True] * num_consts, *[False] * others]
-    return reordered(checked, to_front(is_const))
+    return bodies.reordered(checked, bodies.to_front(is_const))
 
 
-@rule_for(while_p)
+@rule_for(while_loops.while_p)
 def _while_rule(primitive, error, enabled, *args, **params) -> Checked:
     """Checks of the condition run before the loop and at the end of each step.
 
     A condition returns a truth value and nothing else, so the body runs it once more.
     """
-    loop = While(**params)
+    loop = while_loops.While(**params)
     cond_consts, body_consts, carry = loop.operands(args)
     cond_jaxpr, num_cond = loop.cond_jaxpr, len(cond_consts)
     if cond_jaxpr.out_avals[0].shape:
@@ -156,12 +143,16 @@ def _while_rule(primitive, error, enabled, *args, **params) -> Checked:
     body = checked_program(step, enabled, error, step.in_avals)
     condition = checked_program(cond_jaxpr, enabled, error, cond_jaxpr.in_avals)
     num_out = len(condition.closed.out_avals)
-    truth = prune_outputs(condition.closed, [False] * (num_out - 1) + [True])
+    truth = partial_eval.prune_outputs(
+        condition.closed, [False] * (num_out - 1) + [True]
+    )
     step_consts = [*cond_consts, *body_consts]
-    outputs = bind_while(
+    outputs = while_loops.bind_while(
         _errors_in_carry(truth, error, num_cond),
         _errors_in_carry(body.closed, error, len(step_consts)),
-        WhileOperands(cond_consts, step_consts, [*tree_leaves(error), *carry]),
+        while_loops.WhileOperands(
+            cond_consts, step_consts, [*tree_leaves(error), *carry]
+        ),
     )
     return body.result(outputs)
 
@@ -181,7 +172,7 @@ def _step_and_condition(
     avals = [*cond_jaxpr.in_avals[:cond_nconsts], *body_jaxpr.in_avals]
     old = body_jaxpr.debug_info
     info = DebugInfo(old.traced_for, old.func_name, old.place)
-    return ClosedJaxpr(*trace_to_jaxpr(fun, avals, info))
+    return ClosedJaxpr(*partial_eval.trace_to_jaxpr(fun, avals, info))
 
 
 # ----------------------------------------------------------------------------------
@@ -246,7 +237,7 @@ def _custom_vjp_rule(
     def backward(
         residuals: Sequence[Any], cotangents: Sequence[Any], in_avals: Sequence[Any]
     ) -> list[Any]:
-        zeros = [Zero(aval.to_ct_aval()) for aval in in_avals[:skipped]]
+        zeros = [rules.Zero(aval.to_ct_aval()) for aval in in_avals[:skipped]]
         return [*zeros, *bwd(residuals, cotangents[num_errors:], in_avals[skipped:])]
 
     run = RunJaxpr(checked.closed)

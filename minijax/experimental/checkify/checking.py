@@ -14,43 +14,32 @@ from typing import Any
 import numpy as np
 
 import minijax.numpy as jnp
-from minijax.core import errors, source_info
+from minijax.core import errors, events, language, rules, source_info, trees
 from minijax.core.array import Array
-from minijax.core.events import add_methods
-from minijax.core.language import Primitive, get_aval, register
-from minijax.core.rules import batch_at_front
-from minijax.core.trees import tree_flatten, tree_leaves, tree_unflatten
-from minijax.experimental.checkify.error_values import (
-    Error,
-    FailedCheckError,
-    JaxRuntimeError,
-    assert_func,
-    init_error,
-    reduce_any,
-)
+from minijax.experimental.checkify import error_values
 from minijax.support import traceback_filtering
 
 # ----------------------------------------------------------------------------------
 # The primitive: it takes an error, and has no results
 # ----------------------------------------------------------------------------------
 
-check_p = register(Primitive("check", multiple_results=True))
+check_p = language.register(language.Primitive("check", multiple_results=True))
 check_p.cache_types = False
 
 
 @check_p.def_effectful_abstract_eval
 def _check_type(*avals, err_tree, debug: bool) -> tuple:
-    return [], frozenset(tree_unflatten(err_tree, avals)._pred)
+    return [], frozenset(trees.tree_unflatten(err_tree, avals)._pred)
 
 
 @check_p.def_impl
 def _check_impl(*args, err_tree, debug: bool) -> list:
     if debug:
         return []
-    exception = tree_unflatten(err_tree, args).get_exception()
+    exception = trees.tree_unflatten(err_tree, args).get_exception()
     if exception is not None:
         place = source_info.user_frame(exception.traceback_info)
-        error = JaxRuntimeError(str(exception))
+        error = error_values.JaxRuntimeError(str(exception))
         error.facts = {} if place is None else {"born": place}  # type: ignore
         raise error from traceback_filtering.with_python_traceback(
             exception, exception.traceback_info
@@ -76,8 +65,8 @@ def _check_lowering(ctx, *operands, err_tree, debug: bool) -> list:
 
 @check_p.def_batch
 def _check_batch(axis_data, args, dims, err_tree, debug: bool) -> tuple[list, list]:
-    stacked = [batch_at_front(x, d, axis_data.size) for x, d in zip(args, dims)]
-    bind_check(tree_unflatten(err_tree, stacked), debug=debug)
+    stacked = [rules.batch_at_front(x, d, axis_data.size) for x, d in zip(args, dims)]
+    bind_check(trees.tree_unflatten(err_tree, stacked), debug=debug)
     return [], []
 
 
@@ -95,15 +84,15 @@ check_p.pretty = _check_pretty
 check_p.without("transpose", "it has no results, so it stands in no linear program")
 
 
-def bind_check(error: Error, *, debug: bool = False) -> None:
+def bind_check(error: error_values.Error, *, debug: bool = False) -> None:
     """Raise the error in the current trace; that of a batch is reduced to one."""
     if any(np.shape(pred) for pred in error._pred.values()):
-        error = reduce_any(error)
-    leaves, tree = tree_flatten(error)
+        error = error_values.reduce_any(error)
+    leaves, tree = trees.tree_flatten(error)
     check_p.bind(*leaves, err_tree=tree, debug=debug)
 
 
-def throw(self: Error) -> None:
+def throw(self: error_values.Error) -> None:
     """Raise `JaxRuntimeError` if there was an error.
 
     Like `check_error`, it can be functionalized by `checkify` again.
@@ -111,7 +100,7 @@ def throw(self: Error) -> None:
     bind_check(self)
 
 
-add_methods(Error, {"throw": throw})
+events.add_methods(error_values.Error, {"throw": throw})
 
 
 # ----------------------------------------------------------------------------------
@@ -151,13 +140,13 @@ def debug_check(pred: Any, msg: str, *fmt_args: Any, **fmt_kwargs: Any) -> None:
     _check(pred, msg, True, fmt_args, fmt_kwargs)
 
 
-def check_error(error: Error) -> None:
+def check_error(error: error_values.Error) -> None:
     """Raise the error that `error` stands for, if any: the inverse of `checkify`.
 
     Like `check` it is an operation of the program, and can be functionalized again.
     Raises TypeError when it is given anything but an `Error`.
     """
-    if not isinstance(error, Error):
+    if not isinstance(error, error_values.Error):
         raise errors.type_error(
             f"check_error takes an Error as argument, got type {type(error)} instead: "
             "give it the first result of a function that `checkify` made."
@@ -174,7 +163,7 @@ def _check(
             f"{name} takes a scalar pred as argument, got {pred}. Write `jnp.all(...)` "
             "around a condition on an array."
         )
-    for arg in tree_leaves((fmt_args, fmt_kwargs)):
+    for arg in trees.tree_leaves((fmt_args, fmt_kwargs)):
         if not isinstance(arg, (Array, np.ndarray)):
             raise errors.type_error(
                 "Formatting arguments to checkify.check need to be PyTrees of arrays, "
@@ -182,8 +171,13 @@ def _check(
                 "message itself: f'...'."
             )
     here = source_info.current().traceback
-    failed = FailedCheckError(here, msg, *fmt_args, **fmt_kwargs)
-    bind_check(assert_func(init_error, jnp.logical_not(pred), failed), debug=debug)
+    failed = error_values.FailedCheckError(here, msg, *fmt_args, **fmt_kwargs)
+    bind_check(
+        error_values.assert_func(
+            error_values.init_error, jnp.logical_not(pred), failed
+        ),
+        debug=debug,
+    )
 
 
 def _is_scalar_truth(pred: Any) -> bool:
@@ -191,5 +185,5 @@ def _is_scalar_truth(pred: Any) -> bool:
         return True
     if not isinstance(pred, Array):
         return False
-    aval = get_aval(pred)
+    aval = language.get_aval(pred)
     return aval.shape == () and aval.dtype == np.dtype(bool)

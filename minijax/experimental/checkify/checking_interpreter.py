@@ -15,42 +15,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from minijax.core import signatures
+from minijax.core import language, partial_eval, signatures
 from minijax.core.errors import api_boundary
-from minijax.core.language import (
-    ClosedJaxpr,
-    DebugInfo,
-    Jaxpr,
-    JaxprEqn,
-    Primitive,
-    Var,
-    eval_trace,
-    get_aval,
-    weakref_lru_cache,
-)
-from minijax.core.partial_eval import trace_to_jaxpr
 from minijax.core.signatures import check_callable, fun_name
 from minijax.core.state import state
 from minijax.core.trees import tree_flatten, tree_unflatten
-from minijax.experimental.checkify.error_values import (
-    Error,
-    ErrorCategory,
-    ErrorEffect,
-    init_error,
-    user_checks,
-)
+from minijax.experimental.checkify import error_values
 from minijax.primitives.shape import casting
 from minijax.transforms.walking import run_equations
 
-Enabled = frozenset[ErrorCategory]
+Enabled = frozenset[error_values.ErrorCategory]
 # What a rule returns: the error after the equation, and its outputs.
-Checked = tuple[Error, Any]
+Checked = tuple[error_values.Error, Any]
 
 # What is checked beside a primitive, or how the error passes through its programs.
-error_checks: dict[Primitive, Callable] = {}
+error_checks: dict[language.Primitive, Callable] = {}
 
 
-def rule_for(*primitives: Primitive) -> Callable[[Callable], Callable]:
+def rule_for(*primitives: language.Primitive) -> Callable[[Callable], Callable]:
     """Enter a rule for primitives; it gets the primitive as its first argument."""
 
     def enter(rule: Callable) -> Callable:
@@ -62,13 +44,17 @@ def rule_for(*primitives: Primitive) -> Callable[[Callable], Callable]:
 
 
 def checkify_jaxpr(
-    jaxpr: Jaxpr, consts: Sequence[Any], enabled: Enabled, error: Error, *args: Any
-) -> tuple[Error, list[Any]]:
+    jaxpr: language.Jaxpr,
+    consts: Sequence[Any],
+    enabled: Enabled,
+    error: error_values.Error,
+    *args: Any,
+) -> tuple[error_values.Error, list[Any]]:
     """Run a program: (the error after it, its outputs)."""
-    env: dict[Var, Any] = dict(zip(jaxpr.constvars, consts))
+    env: dict[language.Var, Any] = dict(zip(jaxpr.constvars, consts))
     env.update(zip(jaxpr.invars, args, strict=True))
 
-    def step(eqn: JaxprEqn, inputs: list[Any]) -> Any:
+    def step(eqn: language.JaxprEqn, inputs: list[Any]) -> Any:
         nonlocal error
         rule = error_checks.get(eqn.primitive)
         if rule is None:
@@ -88,30 +74,33 @@ class CheckedProgram:
     the tree of (error, outputs), `kinds` the errors that it knows.
     """
 
-    closed: ClosedJaxpr
+    closed: language.ClosedJaxpr
     out_tree: Any
-    kinds: list[ErrorEffect]
+    kinds: list[error_values.ErrorEffect]
 
-    def result(self, flat: Sequence[Any]) -> tuple[Error, list[Any]]:
+    def result(self, flat: Sequence[Any]) -> tuple[error_values.Error, list[Any]]:
         """(error, outputs) of the results of the program."""
         return tree_unflatten(self.out_tree, flat)
 
 
 def checked_program(
-    closed: ClosedJaxpr, enabled: Enabled, error: Error, in_avals: Sequence[Any]
+    closed: language.ClosedJaxpr,
+    enabled: Enabled,
+    error: error_values.Error,
+    in_avals: Sequence[Any],
 ) -> CheckedProgram:
     """The checked form of a program, for an error and inputs of these types."""
     leaves, err_tree = tree_flatten(error)
-    avals = (*(get_aval(leaf) for leaf in leaves), *in_avals)
+    avals = (*(language.get_aval(leaf) for leaf in leaves), *in_avals)
     return _checked_program(closed, frozenset(enabled), err_tree, avals)
 
 
-@weakref_lru_cache
+@language.weakref_lru_cache
 def _checked_program(
-    closed: ClosedJaxpr, enabled: Enabled, err_tree: Any, avals: tuple
+    closed: language.ClosedJaxpr, enabled: Enabled, err_tree: Any, avals: tuple
 ) -> CheckedProgram:
     trees: list[Any] = []
-    kinds: list[ErrorEffect] = []
+    kinds: list[error_values.ErrorEffect] = []
 
     def flat(*values: Any) -> list[Any]:
         count = err_tree.num_leaves
@@ -126,14 +115,15 @@ def _checked_program(
 
     # The names of the arguments would not be at their places any more.
     old = closed.jaxpr.debug_info
-    info = DebugInfo(old.traced_for, old.func_name, old.place)
-    jaxpr, consts = trace_to_jaxpr(flat, avals, info)
-    return CheckedProgram(ClosedJaxpr(jaxpr, consts), trees[0], kinds)
+    info = language.DebugInfo(old.traced_for, old.func_name, old.place)
+    jaxpr, consts = partial_eval.trace_to_jaxpr(flat, avals, info)
+    return CheckedProgram(language.ClosedJaxpr(jaxpr, consts), trees[0], kinds)
 
 
 def checkify(
-    f: Callable, errors: frozenset[ErrorCategory] = user_checks
-) -> Callable[..., tuple[Error, Any]]:
+    f: Callable,
+    errors: frozenset[error_values.ErrorCategory] = error_values.user_checks,
+) -> Callable[..., tuple[error_values.Error, Any]]:
     """A function that returns `(error, result of f)`: errors become values.
 
         err, y = checkify(f, errors=float_checks)(x)
@@ -152,7 +142,7 @@ def checkify(
     check_callable(f, "checkify")
 
     @api_boundary
-    def checked_fun(*args: Any, **kwargs: Any) -> tuple[Error, Any]:
+    def checked_fun(*args: Any, **kwargs: Any) -> tuple[error_values.Error, Any]:
         trees: list[Any] = []
 
         # The arguments are closed over, so that numbers stay numbers while tracing.
@@ -164,9 +154,9 @@ def checkify(
 
         in_tree = tree_flatten(((), {}))[1]
         info = signatures.lazy_debug_info(f, in_tree, "checkify")
-        jaxpr, consts = trace_to_jaxpr(flat, [], info)
-        error, outputs = checkify_jaxpr(jaxpr, consts, errors, init_error)
-        if state.trace is eval_trace:
+        jaxpr, consts = partial_eval.trace_to_jaxpr(flat, [], info)
+        error, outputs = checkify_jaxpr(jaxpr, consts, errors, error_values.init_error)
+        if state.trace is language.eval_trace:
             outputs = [casting.asarray(x) for x in outputs]  # not the literals
         return error, tree_unflatten(trees[0], outputs)
 

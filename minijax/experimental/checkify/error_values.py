@@ -21,8 +21,7 @@ import numpy as np
 
 import minijax.numpy as jnp
 from minijax import lax
-from minijax.core import effects
-from minijax.core.language import get_aval
+from minijax.core import effects, language
 from minijax.core.trees import tree_flatten, tree_leaves, tree_unflatten
 from minijax.support.tree_util import register_pytree_node_class, tree_map
 from minijax.values.ref_avals import ShapeDtypeStruct
@@ -160,7 +159,7 @@ class FailedCheckError(JaxException):
         return f"{self.fmt_string.format(*self.args, **self.kwargs)} (`check` failed)"
 
     def get_effect_type(self) -> ErrorEffect:
-        avals = [get_aval(x) for x in tree_leaves((self.args, self.kwargs))]
+        avals = [language.get_aval(x) for x in tree_leaves((self.args, self.kwargs))]
         kinds = tuple(
             ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
             for aval in avals

@@ -13,9 +13,8 @@ import numpy as np
 
 import minijax.numpy as jnp
 from minijax import lax
-from minijax.core import dtypes, source_info
+from minijax.core import dtypes, source_info, trees
 from minijax.core.language import Primitive, all_primitives
-from minijax.core.trees import tree_unflatten
 from minijax.experimental.checkify.checking import check_p
 from minijax.experimental.checkify.checking_interpreter import (
     Checked,
@@ -173,7 +172,7 @@ def _check_rule(primitive, error, enabled, *args, **params) -> Checked:
 
     As in JAX, one that is not enabled is dropped.
     """
-    raised = tree_unflatten(params["err_tree"], args)
+    raised = trees.tree_unflatten(params["err_tree"], args)
     for kind, pred in raised._pred.items():
         if kind.error_type in enabled:
             code, payload = raised._code[kind], raised._payload[kind]

@@ -12,9 +12,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax.compile.jit_api import eval_shape
-from minijax.core import dtypes
+from minijax.core import dtypes, language
 from minijax.core.array import Array
-from minijax.core.language import Tracer
 from minijax.numpy.arguments import is_concrete
 from minijax.numpy.shapes import creation
 from minijax.support import special_errors
@@ -59,7 +58,7 @@ def _kind_of(entry: Any) -> Kind:
         return Kind.ELLIPSIS
     if isinstance(entry, (bool, np.bool_)):
         return Kind.BOOLEAN
-    if isinstance(entry, (Tracer, Array, np.ndarray)):
+    if isinstance(entry, (language.Tracer, Array, np.ndarray)):
         return _array_kind(entry.dtype)
     if isinstance(entry, str):
         raise TypeError(
@@ -95,7 +94,7 @@ def _as_tuple(index: Any) -> tuple[Any, ...]:
     """The index as a tuple; JAX takes no list in place of a tuple or an array."""
     if isinstance(index, tuple):
         return index
-    arrays = (Tracer, Array, np.ndarray, str)
+    arrays = (language.Tracer, Array, np.ndarray, str)
     if not isinstance(index, Sequence) or isinstance(index, arrays):
         return (index,)
     nested = any(

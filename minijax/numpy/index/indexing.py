@@ -27,9 +27,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from minijax import lax
-from minijax.core import dtypes
+from minijax.core import dtypes, shaping
 from minijax.core.array import Array
-from minijax.core.shaping import convert_element_type_to
 from minijax.numpy.arguments import concrete_or_error, index_dtype, is_concrete
 from minijax.numpy.index.index_items import (
     Item,
@@ -39,8 +38,7 @@ from minijax.numpy.index.index_items import (
     parse,
 )
 from minijax.numpy.promotion import constant_like, promote_dtypes
-from minijax.numpy.shapes import creation
-from minijax.numpy.shapes.broadcasting import _broadcast_arrays, broadcast_to
+from minijax.numpy.shapes import broadcasting, creation
 from minijax.support import element_types
 from minijax.values.symbolic_sizes import is_symbolic, slice_indices
 
@@ -369,7 +367,7 @@ def _plan_gather(
     for position, item in enumerate(items):
         if advanced and position == (advanced[0][0] if adjacent else 0):
             axes = [item.axes[0] for _, item in advanced]
-            plan.add_arrays(_broadcast_arrays(*arrays), axes)
+            plan.add_arrays(broadcasting._broadcast_arrays(*arrays), axes)
         if position in positions:
             plan.gather_slice_shape.append(1)
         elif item.kind is Kind.NEW_AXIS:
@@ -511,7 +509,7 @@ def scatter_update(
     if 0 in plan.slice_shape:
         return x
     x, y = promote_dtypes(x, y)
-    y = broadcast_to(y, tuple(plan.slice_shape))
+    y = broadcasting.broadcast_to(y, tuple(plan.slice_shape))
     y = lax.squeeze(y, plan.new_axes)
     if plan.reversed_axes:
         y = lax.rev(y, plan.reversed_axes)
@@ -533,7 +531,7 @@ def scatter_update(
     )
     if plan.scalar_mask_axes:
         result = lax.squeeze(result, plan.scalar_mask_axes)
-    return convert_element_type_to(result, dtype, weak_type)
+    return shaping.convert_element_type_to(result, dtype, weak_type)
 
 
 def _fits(value: int, dtype: Any) -> bool:

@@ -14,14 +14,8 @@ from minijax import lax
 from minijax.compile.jit_api import jit
 from minijax.core import dtypes
 from minijax.core.array import Array
-from minijax.numpy.arraylike import (
-    check_arraylike,
-    ensure_arraylike,
-    ensure_arraylike_tuple,
-)
-from minijax.numpy.promotion import promote_dtypes
-from minijax.numpy.reduce import counting, reductions, running
-from minijax.numpy.reduce.reducing import refuse_out
+from minijax.numpy import arraylike, promotion
+from minijax.numpy.reduce import counting, reducing, reductions, running
 from minijax.numpy.shapes import creation, diagonals, joining, sorting, vectorizing
 from minijax.numpy.shapes.broadcasting import _where, broadcast_arrays
 from minijax.numpy.shapes.shaping import expand_dims, moveaxis, ravel
@@ -48,9 +42,9 @@ def where(
     Raises TypeError when only one of `x` and `y` is given.
     """
     if x is None and y is None:
-        check_arraylike("where", condition)
+        arraylike.check_arraylike("where", condition)
         return counting.nonzero(condition, size=size, fill_value=fill_value)
-    check_arraylike("where", condition, x, y)
+    arraylike.check_arraylike("where", condition, x, y)
     if size is not None or fill_value is not None:
         raise ValueError(
             "size and fill_value arguments cannot be used in three-term where function."
@@ -73,10 +67,10 @@ def select(
         )
     if not condlist:
         raise ValueError("condlist must be non-empty")
-    check_arraylike("select", *condlist, *choicelist, default)
+    arraylike.check_arraylike("select", *condlist, *choicelist, default)
     conditions = [creation.asarray(condition) for condition in condlist]
     choices = [creation.asarray(choice) for choice in choicelist]
-    choices = promote_dtypes(creation.asarray(default), *choices)
+    choices = promotion.promote_dtypes(creation.asarray(default), *choices)
     # "None before me held" is a condition too: argmax finds the first that is true.
     table = joining.stack(broadcast_arrays(False, *conditions))
     table = lax.convert_element_type(table, np.bool_)
@@ -91,8 +85,8 @@ def choose(a: Any, choices: Any, out: None = None, mode: str = "raise") -> Array
     "raise" needs concrete indices. Raises ValueError for an index out of bounds and for
     indices that are not integers.
     """
-    refuse_out("choose", out)
-    a, *choices = ensure_arraylike_tuple("choose", (a, *choices))
+    reducing.refuse_out("choose", out)
+    a, *choices = arraylike.ensure_arraylike_tuple("choose", (a, *choices))
     if not dtypes.issubdtype(a.dtype, np.integer):
         raise ValueError("`a` array must be integer typed")
     count = len(choices)
@@ -112,7 +106,7 @@ def piecewise(
     zero or, if `funclist` has one entry more, that entry. Functions are applied to one
     element at a time, under `vmap`. Raises ValueError when the counts do not fit.
     """
-    array = ensure_arraylike("piecewise", x)
+    array = arraylike.ensure_arraylike("piecewise", x)
     conditions, functions = len(condlist), len(funclist)
     if functions == conditions + 1:
         entries = [funclist[-1], *funclist[:-1]]
@@ -175,8 +169,10 @@ def compress(
     left over is filled with `fill_value`. Raises ValueError for a condition that is not
     one-dimensional, or true out of bounds.
     """
-    refuse_out("compress", out)
-    condition, array, fill = ensure_arraylike("compress", condition, a, fill_value)
+    reducing.refuse_out("compress", out)
+    condition, array, fill = arraylike.ensure_arraylike(
+        "compress", condition, a, fill_value
+    )
     condition = lax.convert_element_type(condition, np.bool_)
     if condition.ndim != 1:
         raise ValueError("condition must be a 1D array")
@@ -210,5 +206,5 @@ def extract(
     condition: Any, arr: Any, *, size: int | None = None, fill_value: Any = 0
 ) -> Array:
     """The elements of `arr` where `condition` holds, both flattened."""
-    check_arraylike("extract", condition, arr, fill_value)
+    arraylike.check_arraylike("extract", condition, arr, fill_value)
     return compress(ravel(condition), ravel(arr), size=size, fill_value=fill_value)

@@ -17,15 +17,12 @@ from minijax.core import dtypes
 from minijax.core.array import Array
 from minijax.numpy.arguments import canonicalize_axis, index_dtype
 from minijax.numpy.arraylike import ensure_arraylike
-from minijax.numpy.index import indexing
-from minijax.numpy.index.indicators import one_hot
+from minijax.numpy.index import indexing, indicators
 from minijax.numpy.math import clipping, ufuncs
 from minijax.numpy.products import einstein
 from minijax.numpy.promotion import constant_like
-from minijax.numpy.reduce import counting
-from minijax.numpy.reduce.reducing import refuse_out
-from minijax.numpy.shapes import diagonals, joining
-from minijax.numpy.shapes.broadcasting import _where, broadcast_to
+from minijax.numpy.reduce import counting, reducing
+from minijax.numpy.shapes import broadcasting, diagonals, joining
 from minijax.numpy.shapes.shaping import along_axis, ravel, reshape
 
 
@@ -59,12 +56,12 @@ _promises = ("unique_indices", "indices_are_sorted", "fill_value")
 def _take(
     a: Any, indices: Any, axis: int | None, out: None, mode: str | None, **options: Any
 ) -> Array:
-    refuse_out("take", out)
+    reducing.refuse_out("take", out)
     a, indices = ensure_arraylike("take", a, indices)
     a, axis = along_axis(a, axis)
     if mode is None or mode == "fill":
         gather_mode = lax.GatherScatterMode.FILL_OR_DROP
-        indices = _where(indices < 0, indices + a.shape[axis], indices)
+        indices = broadcasting._where(indices < 0, indices + a.shape[axis], indices)
     elif mode == "raise":
         raise NotImplementedError("The 'raise' mode to jnp.take is not supported.")
     elif mode == "wrap":
@@ -152,7 +149,7 @@ def take_along_axis(
 
 def _take_by_one_hot(a: Array, indices: Array, axis: int) -> Array:
     """Selection as a product with a matrix of zeros and ones."""
-    hot = one_hot(indices, a.shape[axis], dtype=np.bool_)
+    hot = indicators.one_hot(indices, a.shape[axis], dtype=np.bool_)
     if a.ndim == 1:
         return einstein.einsum("...b,b->...", hot, a, preferred_element_type=a.dtype)
     if axis > len(string.ascii_letters) - 2:
@@ -238,7 +235,7 @@ def put_along_axis(
             f"arr.ndim={arr.ndim} and indices.ndim={indices.ndim}."
         )
     try:
-        values = broadcast_to(values, indices.shape)
+        values = broadcasting.broadcast_to(values, indices.shape)
     except ValueError:
         raise ValueError(
             "put_along_axis argument 'values' must be broadcastable to 'indices'. Got "

@@ -14,7 +14,7 @@ import numpy as np
 
 from minijax import lax
 from minijax.compile.jit_api import jit
-from minijax.core import dtypes
+from minijax.core import dtypes, operators
 from minijax.core.array import Array
 from minijax.custom_derivatives import custom_jvp
 from minijax.numpy import promotion
@@ -32,7 +32,7 @@ def _inexact_function(
 ) -> Callable[[Any], Array]:
     def function(x: Any, /) -> Array:
         aval = getattr(x, "aval", None)
-        if aval is not None and aval.dtype in promotion.INEXACT_TYPES:
+        if aval is not None and aval.dtype in operators.INEXACT_TYPES:
             return primitive(x)
         return primitive(*promotion.promote_args_inexact(name, x))
 

@@ -14,8 +14,7 @@ from minijax.compile.jit_api import jit
 from minijax.core import dtypes
 from minijax.core.array import Array
 from minijax.custom_derivatives import custom_jvp
-from minijax.numpy import promotion
-from minijax.numpy.arguments import concrete_or_error
+from minijax.numpy import arguments, promotion
 from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.math import ufuncs
 from minijax.numpy.reduce.reducing import refuse_out
@@ -74,7 +73,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Array:
     Integers come back as they are; for them negative `decimals` are not supported.
     """
     a = promotion.ensure_arraylike("round", a)
-    decimals = concrete_or_error(
+    decimals = arguments.concrete_or_error(
         operator.index, decimals, "'decimals' argument of jnp.round"
     )
     refuse_out("round", out)

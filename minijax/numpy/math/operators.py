@@ -14,11 +14,9 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
-from minijax.core import dtypes
+from minijax.core import dtypes, operators
 from minijax.core.array import put
-from minijax.core.operators import INTEGER_TYPES, apply_operator, binary_operator
-from minijax.numpy.index import indexing
-from minijax.numpy.index.index_update import IndexUpdateHelper
+from minijax.numpy.index import index_update, indexing
 from minijax.numpy.math import float_functions, ufuncs
 from minijax.numpy.products import contractions
 from minijax.numpy.promotion import ensure_arraylike
@@ -42,7 +40,7 @@ _FUNCTIONS: dict[str, Callable[..., Any]] = {
 _FUNCTIONS["matmul"] = contractions.matmul
 
 
-@apply_operator.attach
+@operators.apply_operator.attach
 def _apply(name: str, *operands: Any) -> Any:
     return _FUNCTIONS[name](*operands)
 
@@ -93,7 +91,7 @@ def _ref_method(name: str) -> property:
 
 def _tracer_at(self: Any) -> Any:
     is_ref = type(self.aval) is AbstractRef
-    return RefIndexer(self) if is_ref else IndexUpdateHelper(self)
+    return RefIndexer(self) if is_ref else index_update.IndexUpdateHelper(self)
 
 
 def _check_has_axis(self: Any) -> None:
@@ -156,14 +154,14 @@ _BINARY: tuple[tuple[Any, ...], ...] = (
     ("floordiv", "//", "floor_divide"),
     ("mod", "%", "mod"),
     ("divmod", "divmod()", "divmod"),
-    ("and", "&", "bitwise_and", lax.and_p.bind, INTEGER_TYPES),
-    ("or", "|", "bitwise_or", lax.or_p.bind, INTEGER_TYPES),
-    ("xor", "^", "bitwise_xor", lax.xor_p.bind, INTEGER_TYPES),
+    ("and", "&", "bitwise_and", lax.and_p.bind, operators.INTEGER_TYPES),
+    ("or", "|", "bitwise_or", lax.or_p.bind, operators.INTEGER_TYPES),
+    ("xor", "^", "bitwise_xor", lax.xor_p.bind, operators.INTEGER_TYPES),
     ("lshift", "<<", "left_shift"),
     ("rshift", ">>", "right_shift"),
 )
 for _name, _symbol, _function, *_short_way in _BINARY:
-    _both = binary_operator(_symbol, _function, *_short_way)
+    _both = operators.binary_operator(_symbol, _function, *_short_way)
     OPERATORS[f"__{_name}__"], OPERATORS[f"__r{_name}__"] = _both
 
 ARRAY_OPERATORS: dict[str, Callable[..., Any]] = {

@@ -17,8 +17,7 @@ from minijax import lax
 from minijax.compile.jit_api import jit
 from minijax.core import dtypes
 from minijax.core.array import Array
-from minijax.numpy import promotion
-from minijax.numpy.arguments import is_concrete
+from minijax.numpy import arguments, promotion
 from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.math.ufunc_api import ufunc
 from minijax.numpy.reduce import reductions, running
@@ -184,7 +183,7 @@ def power(x1: Any, x2: Any, /) -> Array:
     x1 = promotion.unwrap_jax_array(x1)
     x2 = promotion.unwrap_jax_array(x2)
     promotion.check_no_float0s("power", x1, x2)
-    if is_concrete(x2):
+    if arguments.is_concrete(x2):
         try:
             exponent = operator.index(x2)
         except TypeError:
@@ -365,11 +364,8 @@ def greater_equal(x: Any, y: Any, /) -> Array:
 
 
 def _to_bool(x: Any) -> Any:
-    return (
-        x
-        if promotion.dtype_of(x) == _bool
-        else lax.ne(x, promotion.constant_like(x, 0))
-    )
+    is_bool = promotion.dtype_of(x) == _bool
+    return x if is_bool else lax.ne(x, promotion.constant_like(x, 0))
 
 
 @binary_ufunc(True, reduce=reductions._reduce_logical_and)

@@ -14,20 +14,17 @@ import numpy as np
 
 from minijax import lax
 from minijax.compile.jit_api import jit
-from minijax.core import dtypes, language
+from minijax.core import dtypes, language, shaping
 from minijax.core.array import Array
-from minijax.core.shaping import convert_element_type_to
 from minijax.numpy.arguments import canonicalize_axis
 from minijax.numpy.arraylike import check_arraylike, ensure_arraylike
 from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.math import elementary_functions, ufuncs
 from minijax.numpy.promotion import promote_dtypes
-from minijax.numpy.reduce import reductions
-from minijax.numpy.reduce.reducing import refuse_out
-from minijax.numpy.shapes import creation, diagonals
+from minijax.numpy.reduce import reducing, reductions
+from minijax.numpy.shapes import creation, diagonals, vectorizing
 from minijax.numpy.shapes.broadcasting import _where as where
 from minijax.numpy.shapes.shaping import expand_dims, moveaxis, ravel, reshape
-from minijax.numpy.shapes.vectorizing import vectorize
 from minijax.support import element_types
 
 # The options of a product that are a part of the cache key.
@@ -73,7 +70,7 @@ def dot(
         contracted = ((a.ndim - 1,), (max(b.ndim - 2, 0),))
     numbers = (contracted, ((), ()))
     result = _dot_general(a, b, numbers, precision, dtype, out_sharding)
-    return convert_element_type_to(result, dtype, weak_type)
+    return shaping.convert_element_type_to(result, dtype, weak_type)
 
 
 @inline_jit(static_argnames=PRODUCT_OPTIONS)
@@ -109,7 +106,7 @@ def matmul(
     result = lax.transpose(result, plan.order)
     if plan.both_squeezed:
         result = lax.expand_dims(result, tuple(plan.both_squeezed))
-    return convert_element_type_to(result, dtype, weak_type)
+    return shaping.convert_element_type_to(result, dtype, weak_type)
 
 
 class _MatmulPlan:
@@ -186,14 +183,14 @@ def _plan_matmul(a: language.ShapedArray, b: language.ShapedArray) -> _MatmulPla
 def matvec(x1: Any, x2: Any, /) -> Array:
     """Matrices times vectors, with leading axes broadcast."""
     x1, x2 = ensure_arraylike("matvec", x1, x2)
-    return vectorize(matmul, signature="(n,m),(m)->(n)")(x1, x2)
+    return vectorizing.vectorize(matmul, signature="(n,m),(m)->(n)")(x1, x2)
 
 
 @jit
 def vecmat(x1: Any, x2: Any, /) -> Array:
     """Conjugated vectors times matrices, with leading axes broadcast."""
     x1, x2 = ensure_arraylike("vecmat", x1, x2)
-    return vectorize(matmul, signature="(n),(n,m)->(m)")(
+    return vectorizing.vectorize(matmul, signature="(n),(n,m)->(m)")(
         elementary_functions.conj(x1), x2
     )
 
@@ -233,7 +230,7 @@ def vecdot(
     inner_product = functools.partial(
         vdot, precision=precision, preferred_element_type=preferred_element_type
     )
-    return vectorize(inner_product, signature="(n),(n)->()")(x1, x2)
+    return vectorizing.vectorize(inner_product, signature="(n),(n)->()")(x1, x2)
 
 
 def _tensordot_axes(axes: Any, a: Array, b: Array) -> tuple[Any, Any]:
@@ -287,7 +284,7 @@ def tensordot(
     dtype, weak_type = product_dtype("tensordot", preferred_element_type, a, b)
     numbers = (_tensordot_axes(axes, a, b), ((), ()))
     result = _dot_general(a, b, numbers, precision, dtype, out_sharding)
-    return convert_element_type_to(result, dtype, weak_type)
+    return shaping.convert_element_type_to(result, dtype, weak_type)
 
 
 @inline_jit(static_argnames=("precision", "preferred_element_type"))
@@ -308,7 +305,7 @@ def inner(
 @inline_jit
 def outer(a: Any, b: Any, out: None = None) -> Array:
     """All products of an element of `a` with one of `b`, both flattened: a matrix."""
-    refuse_out("outer", out)
+    reducing.refuse_out("outer", out)
     a, b = ensure_arraylike("outer", a, b)
     a, b = promote_dtypes(a, b)
     return ufuncs.multiply(ravel(a)[:, None], ravel(b)[None, :])
@@ -378,7 +375,7 @@ def trace(
     Raises ValueError when both axes are the same.
     """
     array = ensure_arraylike("trace", a)
-    refuse_out("trace", out)
+    reducing.refuse_out("trace", out)
     if canonicalize_axis(axis1, array.ndim) == canonicalize_axis(axis2, array.ndim):
         raise ValueError(
             f"axis1 and axis2 can not be same. axis1={axis1} and axis2={axis2}"

@@ -17,16 +17,12 @@ from minijax.core import dtypes
 from minijax.core.array import Array
 from minijax.numpy.arguments import canonicalize_axis, concrete_or_error, static_index
 from minijax.numpy.arraylike import ensure_arraylike
-from minijax.numpy.math import float_functions
-from minijax.numpy.math.differences import diff
+from minijax.numpy.math import differences, float_functions
 from minijax.numpy.promotion import constant_like
-from minijax.numpy.reduce import reductions, running
-from minijax.numpy.reduce.counting import nonzero
-from minijax.numpy.shapes import creation
+from minijax.numpy.reduce import counting, reductions, running
+from minijax.numpy.shapes import creation, joining, sorting
 from minijax.numpy.shapes.broadcasting import _where as where
-from minijax.numpy.shapes.joining import append
 from minijax.numpy.shapes.shaping import moveaxis, ravel, reshape, transpose
-from minijax.numpy.shapes.sorting import lexsort
 
 _SIZE_HINT = (
     "To make jnp.unique() compatible with JIT and other transforms, you can specify a "
@@ -49,7 +45,7 @@ def _unique_sorted_mask(
         order = creation.zeros(1, dtype=int)
     else:
         columns = transpose(reshape(slices, (size, math.prod(inner))))
-        order = lexsort(columns[::-1])
+        order = sorting.lexsort(columns[::-1])
     slices = slices[order]
     if not slices.size:
         return slices, creation.zeros(size, dtype=bool), order
@@ -86,7 +82,7 @@ def _unique(
         message = "The error arose in jnp.unique(). " + _SIZE_HINT
         chosen = concrete_or_error(None, mask, message)
     else:
-        chosen = nonzero(mask, size=size)[0]
+        chosen = counting.nonzero(mask, size=size)[0]
     values = slices[chosen] if slices.size else slices
     if size is not None and fill_value is not None:
         values = _fill(values, mask, size, fill_value)
@@ -126,12 +122,12 @@ def _counts(slices: Array, mask: Array, size: int | None, length: int) -> Array:
         count = 1 if length else 0
         return creation.full((count,), length, dtype=int)
     if size is None:
-        places = append(nonzero(mask)[0], mask.size)
+        places = joining.append(counting.nonzero(mask)[0], mask.size)
     else:
-        places = nonzero(mask, size=size + 1)[0]
+        places = counting.nonzero(mask, size=size + 1)[0]
         later = where(places[1:], places[1:], mask.size)
         places = places.at[1:].set(later)
-    return diff(places)
+    return differences.diff(places)
 
 
 def unique(

@@ -18,9 +18,8 @@ from minijax.numpy.arraylike import check_arraylike, ensure_arraylike
 from minijax.numpy.math import clipping, elementary_functions, ufuncs
 from minijax.numpy.products import contractions
 from minijax.numpy.reduce import moments, reductions
-from minijax.numpy.shapes import creation, diagonals, sorting
+from minijax.numpy.shapes import creation, diagonals, joining, sorting
 from minijax.numpy.shapes.broadcasting import _where as where
-from minijax.numpy.shapes.joining import concatenate
 from minijax.numpy.shapes.shaping import atleast_2d, flip, reshape, squeeze, transpose
 
 # --------------------------------------------------------------------------
@@ -73,8 +72,8 @@ def _interp(x: Any, xp: Any, fp: Any, left: Any, right: Any, period: Any) -> Arr
         x = x % period
         xp = xp % period
         xp, fp = lax.sort_key_val(xp, fp)
-        xp = concatenate([xp[-1:] - period, xp, xp[:1] + period])
-        fp = concatenate([fp[-1:], fp, fp[:1]])
+        xp = joining.concatenate([xp[-1:] - period, xp, xp[:1] + period])
+        fp = joining.concatenate([fp[-1:], fp, fp[:1]])
     i = clipping.clip(sorting.searchsorted(xp, x, side="right"), 1, len(xp) - 1)
     df = fp[i] - fp[i - 1]
     dx = xp[i] - xp[i - 1]
@@ -245,7 +244,7 @@ def cov(
         Y = atleast_2d(y)
         if not rowvar and Y.shape[0] != 1:
             Y = transpose(Y)
-        X = concatenate((X, Y), axis=0)
+        X = joining.concatenate((X, Y), axis=0)
     variables, samples = X.shape
     if samples == 0:
         shape = () if variables == 1 else (variables, variables)

@@ -16,13 +16,11 @@ from minijax.numpy.arguments import concrete_or_error, index_dtype, static_index
 from minijax.numpy.arraylike import ensure_arraylike
 from minijax.numpy.promotion import promote_dtypes
 from minijax.numpy.rare.distinct import _unique, unique
-from minijax.numpy.reduce import reductions
-from minijax.numpy.reduce.counting import nonzero
-from minijax.numpy.shapes import creation
+from minijax.numpy.reduce import counting, reductions
+from minijax.numpy.shapes import creation, sorting
 from minijax.numpy.shapes.broadcasting import _where as where
 from minijax.numpy.shapes.joining import concatenate
 from minijax.numpy.shapes.shaping import ravel, reshape
-from minijax.numpy.shapes.sorting import searchsorted, sort
 from minijax.support import element_types
 
 # --------------------------------------------------------------------------
@@ -45,7 +43,7 @@ def _in1d(
         return reductions.any(left == right, -1)
     if method == "binary_search":
         ar2 = lax.sort(ar2)
-        nearest = ar2[searchsorted(ar2, ar1)]
+        nearest = ar2[sorting.searchsorted(ar2, ar1)]
         return ar1 != nearest if invert else ar1 == nearest
     if method == "sort":
         return _in1d_by_sorting(ar1, ar2, invert, assume_unique)
@@ -143,7 +141,7 @@ def setdiff1d(
         distinct = first.size + 1 - reductions.sum(first == first[0])
         mask = where(creation.arange(first.size) < distinct, mask, False)
     found = creation.arange(size) < reductions.sum(mask)
-    return where(found, first[nonzero(mask, size=size)], fill)
+    return where(found, first[counting.nonzero(mask, size=size)], fill)
 
 
 def _chosen(
@@ -152,7 +150,7 @@ def _chosen(
     """Where `mask` holds: `size` values, their places, and the true number of them."""
     count = reductions.sum(mask)
     if values.size:
-        places = nonzero(mask, size=size, fill_value=values.size)[0]
+        places = counting.nonzero(mask, size=size, fill_value=values.size)[0]
         result = values.at[places].get(mode="fill", fill_value=0)
     else:
         places = creation.arange(0)
@@ -188,7 +186,7 @@ def _setxor1d_size(
     arr1: Array, arr2: Array, fill_value: Any, *, assume_unique: bool, size: int
 ) -> Array:
     if assume_unique:
-        values = sort(concatenate([arr1, arr2]))
+        values = sorting.sort(concatenate([arr1, arr2]))
         edges = (bool(values.size), values[1:] != values[:-1], True)
         is_edge = concatenate(edges, axis=None)
     else:
@@ -226,7 +224,7 @@ def setxor1d(
     values = concatenate((arr1, arr2))
     if values.size == 0:
         return values
-    values = sort(values)
+    values = sorting.sort(values)
     is_edge = concatenate((True, values[1:] != values[:-1], True), axis=None)
     return values[is_edge[1:] & is_edge[:-1]]
 
@@ -243,7 +241,7 @@ def _intersect1d_sorted_mask(
         places = lax.broadcasted_iota(dtype, both.shape, dimension=0)
         values, order = lax.sort_key_val(both, places)
     else:
-        values = sort(both)
+        values = sorting.sort(both)
     return values, values[1:] == values[:-1], order
 
 

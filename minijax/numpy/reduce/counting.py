@@ -15,10 +15,9 @@ import numpy as np
 from minijax import lax
 from minijax.core import dtypes
 from minijax.core.array import Array
-from minijax.numpy import arguments, arraylike
+from minijax.numpy import arguments, arraylike, promotion
 from minijax.numpy.index import indexing
 from minijax.numpy.math import clipping, differences, ufuncs
-from minijax.numpy.promotion import promote_dtypes_inexact, user_dtype
 from minijax.numpy.reduce import reductions, running
 from minijax.numpy.shapes import creation, diagonals, joining, sequences, sorting
 from minijax.numpy.shapes.broadcasting import _where
@@ -167,7 +166,7 @@ def ravel_multi_index(
     dims = tuple(arguments.static_index(length, context) for length in dims)
     arrays = list(arraylike.ensure_arraylike_tuple("ravel_multi_index", multi_index))
     default = element_types.result_type(int, *arrays)
-    dtype = user_dtype(dtype, default, "ravel_multi_index")
+    dtype = promotion.user_dtype(dtype, default, "ravel_multi_index")
     if not dtypes.issubdtype(dtype, np.integer):
         raise ValueError(f"dtype={dtype!r} is not an integer type.")
     if math.prod(dims) - 1 > dtypes.iinfo(dtype).max:
@@ -383,13 +382,13 @@ def histogram(
     """
     if weights is None:
         array, _ = arraylike.ensure_arraylike("histogram", a, bins)
-        (array,) = promote_dtypes_inexact(array)
+        (array,) = promotion.promote_dtypes_inexact(array)
         weights = creation.ones_like(array)
     else:
         array, _, weights = arraylike.ensure_arraylike("histogram", a, bins, weights)
         if array.shape != weights.shape:
             raise ValueError("weights should have the same shape as a.")
-        array, weights = promote_dtypes_inexact(array, weights)
+        array, weights = promotion.promote_dtypes_inexact(array, weights)
     edges = histogram_bin_edges(array, bins, range, weights)
     places = sorting.searchsorted(edges, array, side="right")
     places = _where(array == edges[-1], len(edges) - 1, places)
@@ -436,12 +435,12 @@ def histogramdd(
     """
     if weights is None:
         sample = arraylike.ensure_arraylike("histogramdd", sample)
-        (sample,) = promote_dtypes_inexact(sample)
+        (sample,) = promotion.promote_dtypes_inexact(sample)
     else:
         sample, weights = arraylike.ensure_arraylike("histogramdd", sample, weights)
         if weights.shape != sample.shape[:1]:
             raise ValueError("should have one weight for each sample.")
-        sample, weights = promote_dtypes_inexact(sample, weights)
+        sample, weights = promotion.promote_dtypes_inexact(sample, weights)
     points, rank = sample.shape
     if range is not None and (
         len(range) != rank or any(r is not None and np.shape(r)[0] != 2 for r in range)

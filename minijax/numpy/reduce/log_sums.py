@@ -1,4 +1,4 @@
-"""Sums of exponentials, computed in the logarithm: `logaddexp` and `logaddexp2`.
+"""Sums of exponentials, in the logarithm: `logsumexp`, `logaddexp`, `logaddexp2`.
 
 In JAX: `lax/other.py`, `logaddexp`, and `numpy/reduce/reductions.py`, `_logsumexp`.
 """
@@ -20,10 +20,11 @@ from minijax.numpy.promotion import (
     ensure_arraylike,
     is_complex,
     promote_args_inexact,
-    promote_dtypes_inexact,
 )
 from minijax.numpy.reduce.reducing import reduced_axes
 from minijax.numpy.reduce.reductions import max, sum
+from minijax.numpy.shapes.broadcasting import _where
+from minijax.typing import ArrayLike
 
 
 def _real(x: Any) -> Any:
@@ -137,22 +138,70 @@ def _replace_inf(x: Array) -> Array:
     return lax.select(infinite, lax.full_like(x, 0), x)
 
 
+def logsumexp(
+    a: ArrayLike,
+    axis: int | tuple[int, ...] | None = None,
+    b: ArrayLike | None = None,
+    keepdims: bool = False,
+    return_sign: bool = False,
+    where: ArrayLike | None = None,
+) -> Any:
+    """`log(sum(b * exp(a)))` along `axis`, without overflow.
+
+    The largest element is taken out of the sum first, and put back after the logarithm;
+    it is held constant for differentiation, since it cancels.
+
+    Args:
+        a: numbers of any shape; integers become floats.
+        axis: one axis or several; None for all.
+        b: weights that broadcast against `a`; where one is 0, `a` does not matter.
+        keepdims: keep the reduced axes, with size 1.
+        return_sign: return the logarithm of the sum's modulus and the sum's sign,
+            instead of NaN where the sum is negative.
+        where: a mask that broadcasts against `a`: the sum is over what it keeps.
+
+    Returns:
+        An array, or with `return_sign` a pair of arrays.
+
+    Raises:
+        ValueError: an axis is out of range, or given twice.
+    """
+    if where is not None:
+        a = _where(where, a, 0)
+    if b is None:
+        [a] = promote_args_inexact("logsumexp", a)
+    else:
+        a, b = promote_args_inexact("logsumexp", a, b)
+        a = _where(b != 0, a, -np.inf)
+    axes, _ = reduced_axes(a.ndim, axis)
+    peak = max(_real(a), axis=axes, keepdims=keepdims, where=where, initial=-np.inf)
+    # A peak of plus or minus infinity would make inf - inf below.
+    peak = lax.stop_gradient(
+        lax.select(lax.is_finite(peak), peak, lax.full_like(peak, 0))
+    )
+    peak_over_a = peak if keepdims else lax.expand_dims(peak, axes)
+    terms = lax.exp(lax.sub(a, peak_over_a.astype(a.dtype)))
+    if b is not None:
+        terms = lax.mul(terms, b)
+    total = sum(terms, axis=axes, keepdims=keepdims, where=where)
+    sign = lax.sign(total)
+    of_complex = is_complex(a)
+    if return_sign or not of_complex:
+        total = lax.abs(total)
+    out = lax.add(lax.log(total), peak.astype(total.dtype))
+    if return_sign:
+        return out, sign
+    if b is not None and not of_complex:
+        out = _where(sign < 0, constant_like(out, np.nan), out)
+    return out
+
+
 def _logsumexp(
     a, axis=None, dtype=None, keepdims: bool = False, initial=None, where=None
 ) -> Array:
-    """What `logaddexp.reduce` computes; the largest element is taken out first."""
+    """What `logaddexp.reduce` computes."""
     del dtype  # the result always has the inexact dtype of `a`
-    (a,) = promote_dtypes_inexact(ensure_arraylike("logaddexp.reduce", a))
-    axes, _ = reduced_axes(a.ndim, axis)
-    largest = max(_real(a), axis=axes, keepdims=True, where=where, initial=-np.inf)
-    # Where everything is -inf (or something is inf), shift by nothing.
-    shift = lax.select(lax.is_finite(largest), largest, lax.full_like(largest, 0))
-    shift = lax.stop_gradient(shift)
-    terms = lax.exp(lax.sub(a, lax.convert_element_type(shift, a.dtype)))
-    total = sum(terms, axis=axes, keepdims=True, where=where)
-    result = lax.add(lax.log(total), lax.convert_element_type(shift, total.dtype))
-    if not keepdims:
-        result = lax.squeeze(result, axes)
+    result = logsumexp(a, axis, keepdims=keepdims, where=where)
     return result if initial is None else logaddexp(initial, result)
 
 

@@ -15,11 +15,10 @@ from minijax.compile.jit_api import jit
 from minijax.core import dtypes
 from minijax.core.array import Array
 from minijax.numpy.promotion import constant_like, ensure_arraylike, user_dtype
-from minijax.numpy.reduce import reduction_options, reductions
+from minijax.numpy.reduce import reduction_options, reductions, running
 from minijax.numpy.reduce.moments import mean as plain_mean
 from minijax.numpy.reduce.moments import squared_magnitude, variance_dtypes
 from minijax.numpy.reduce.reducing import check_where, neutral_element, refuse_out
-from minijax.numpy.reduce.running import cumulative
 from minijax.numpy.shapes.broadcasting import _where
 from minijax.support import element_types
 from minijax.typing import ArrayLike
@@ -164,10 +163,10 @@ def _index_without_nan(
 @reduction_options.compiled(reduction_options.OF_RUNNING)
 def nancumsum(a: ArrayLike, options: reduction_options.Options) -> Array:
     """Running sum in which NaN counts as zero."""
-    return cumulative("nancumsum", lax.cumsum, a, options, replace_nan=0)
+    return running.cumulative("nancumsum", lax.cumsum, a, options, replace_nan=0)
 
 
 @reduction_options.compiled(reduction_options.OF_RUNNING)
 def nancumprod(a: ArrayLike, options: reduction_options.Options) -> Array:
     """Running product in which NaN counts as one."""
-    return cumulative("nancumprod", lax.cumprod, a, options, replace_nan=1)
+    return running.cumulative("nancumprod", lax.cumprod, a, options, replace_nan=1)

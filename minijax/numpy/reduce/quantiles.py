@@ -12,12 +12,7 @@ import numpy as np
 from minijax import lax
 from minijax.core import dtypes
 from minijax.core.array import Array
-from minijax.numpy.arguments import canonicalize_axes, canonicalize_axis
-from minijax.numpy.promotion import (
-    constant_like,
-    ensure_arraylike,
-    promote_dtypes_inexact,
-)
+from minijax.numpy import arguments, promotion
 from minijax.numpy.reduce.reduction_options import (
     OF_MEDIAN,
     OF_QUANTILE,
@@ -54,8 +49,8 @@ def nanquantile(a: ArrayLike, q: ArrayLike, options: Options) -> Array:
 @compiled(OF_QUANTILE + " out_sharding", "a q")
 def percentile(a: ArrayLike, q: ArrayLike, options: Options) -> Array:
     """`quantile` with `q` from 0 to 100."""
-    a, q = ensure_arraylike("percentile", a, q)
-    (q,) = promote_dtypes_inexact(q)
+    a, q = promotion.ensure_arraylike("percentile", a, q)
+    (q,) = promotion.promote_dtypes_inexact(q)
     result = quantile(a, q / 100, **options.only(OF_QUANTILE))
     return placed(result, options.out_sharding)
 
@@ -63,22 +58,22 @@ def percentile(a: ArrayLike, q: ArrayLike, options: Options) -> Array:
 @compiled(OF_QUANTILE, "a q")
 def nanpercentile(a: ArrayLike, q: ArrayLike, options: Options) -> Array:
     """`nanquantile` with `q` from 0 to 100."""
-    a, q = ensure_arraylike("nanpercentile", a, q)
-    (q,) = promote_dtypes_inexact(q)
+    a, q = promotion.ensure_arraylike("nanpercentile", a, q)
+    (q,) = promotion.promote_dtypes_inexact(q)
     return nanquantile(a, q / 100, **options.only(OF_QUANTILE))
 
 
 @compiled(OF_MEDIAN)
 def median(a: ArrayLike, options: Options) -> Array:
     """The middle element, or the mean of the two in the middle."""
-    a = ensure_arraylike("median", a)
+    a = promotion.ensure_arraylike("median", a)
     return quantile(a, 0.5, method="midpoint", **options.only(OF_MEDIAN))
 
 
 @compiled(OF_MEDIAN)
 def nanmedian(a: ArrayLike, options: Options) -> Array:
     """The median of the elements that are not NaN."""
-    a = ensure_arraylike("nanmedian", a)
+    a = promotion.ensure_arraylike("nanmedian", a)
     return nanquantile(a, 0.5, method="midpoint", **options.only(OF_MEDIAN))
 
 
@@ -89,7 +84,7 @@ def nanmedian(a: ArrayLike, options: Options) -> Array:
 def _quantile(
     name: str, a: ArrayLike, q: ArrayLike, options: Options, skip_nan: bool
 ) -> Array:
-    a, q = ensure_arraylike(name, a, q)
+    a, q = promotion.ensure_arraylike(name, a, q)
     axis, method = options.axis, options.method
     if options.overwrite_input or options.out is not None:
         raise ValueError(
@@ -125,9 +120,9 @@ def _numbers_and_weights(
     name: str, a: Array, weights: Any, axis: Any, method: str
 ) -> tuple[Array, Array | None]:
     if weights is None:
-        (a,) = promote_dtypes_inexact(a)
+        (a,) = promotion.promote_dtypes_inexact(a)
         return a, None
-    weights = ensure_arraylike(name, weights)
+    weights = promotion.ensure_arraylike(name, weights)
     if dtypes.issubdtype(weights.dtype, np.complexfloating):
         raise ValueError("Weights cannot be complex types.")
     if method != "inverted_cdf":
@@ -135,12 +130,12 @@ def _numbers_and_weights(
             f"{method} doesn't support weights. Only method 'inverted_cdf' supports "
             "weights."
         )
-    a, weights = promote_dtypes_inexact(a, weights)
+    a, weights = promotion.promote_dtypes_inexact(a, weights)
     if weights.shape == a.shape:
         return a, _one_axis(weights, axis)[0]
     if axis is None:
         raise ValueError("Weights shape must match 'a' shape when axis is None.")
-    axes = canonicalize_axes(axis, a.ndim)
+    axes = arguments.canonicalize_axes(axis, a.ndim)
     wanted = tuple(a.shape[each] for each in axes)
     if weights.shape != wanted:
         raise ValueError(
@@ -151,7 +146,7 @@ def _numbers_and_weights(
 
 
 def _shape_with_ones(a: Array, axis: Any) -> tuple[int, ...]:
-    axes = canonicalize_axes(axis, a.ndim)
+    axes = arguments.canonicalize_axes(axis, a.ndim)
     return tuple(1 if i in axes else size for i, size in enumerate(a.shape))
 
 
@@ -160,8 +155,8 @@ def _one_axis(a: Array, axis: Any) -> tuple[Array, int]:
     if axis is None:
         return lax.reshape(a, (a.size,)), 0
     if not isinstance(axis, tuple):
-        return a, canonicalize_axis(axis, a.ndim)
-    axes = canonicalize_axes(axis, a.ndim)
+        return a, arguments.canonicalize_axis(axis, a.ndim)
+    axes = arguments.canonicalize_axes(axis, a.ndim)
     kept = [i for i in range(a.ndim) if i not in axes]
     shape = tuple(a.shape[i] for i in kept)
     merged = math.prod(a.shape[i] for i in axes)
@@ -172,8 +167,8 @@ def _bracket(
     q: Array, count: Array, clamp: Callable[[Array, Array, Array], Array]
 ) -> tuple[Array, Array, Array, Array]:
     """The indices below and above the share `q` of `count` elements; their weights."""
-    one = constant_like(q, 1)
-    zero = constant_like(q, 0)
+    one = promotion.constant_like(q, 1)
+    zero = promotion.constant_like(q, 0)
     position = lax.mul(q, lax.sub(count, one))
     low = lax.floor(position)
     high = lax.ceil(position)
@@ -191,7 +186,7 @@ def _neighbours(a: Array, q: Array, axis: int) -> tuple[Array, ...]:
     """The sorted elements below and above the wanted positions, and their weights."""
     a = _where(any(lax.ne(a, a), axis=axis, keepdims=True), np.nan, a)
     a = lax.sort(a, dimension=axis)
-    size = constant_like(q, a.shape[axis])
+    size = promotion.constant_like(q, a.shape[axis])
     low, high, low_weight, high_weight = _bracket(q, size, lax.clamp)
     slice_sizes = [*a.shape[:axis], 1, *a.shape[axis + 1 :]]
     numbers = lax.GatherDimensionNumbers(
@@ -245,10 +240,10 @@ def _blend(method: str, q: Array, low, high, low_weight, high_weight) -> Array:
     if method == "higher":
         return high
     if method == "nearest":
-        half = constant_like(high_weight, 0.5)
+        half = promotion.constant_like(high_weight, 0.5)
         return lax.select(lax.le(high_weight, half), low, high)
     if method == "midpoint":
-        return lax.mul(lax.add(low, high), constant_like(low, 0.5))
+        return lax.mul(lax.add(low, high), promotion.constant_like(low, 0.5))
     low = lax.convert_element_type(low, q.dtype)
     high = lax.convert_element_type(high, q.dtype)
     return lax.add(lax.mul(low, low_weight), lax.mul(high, high_weight))
@@ -278,9 +273,9 @@ def _inverted_cdf(
     index = sum(before, axis=place, dtype=index_dtype, keepdims=True)
     counted = lax.bitwise_not(is_nan) if skip_nan else lax.full_like(is_nan, True)
     count = sum(counted, axis=axis, dtype=index_dtype, keepdims=True)
-    last = lax.sub(count, constant_like(count, 1))
+    last = lax.sub(count, promotion.constant_like(count, 1))
     last = lax.expand_dims(last, front)
-    index = lax.max(constant_like(index, 0), lax.min(index, last))
+    index = lax.max(promotion.constant_like(index, 0), lax.min(index, last))
     # Select by comparing with the position: `index` has size one along the axis.
     positions = lax.broadcasted_iota(index_dtype, a.shape, axis)
     positions = lax.expand_dims(positions, front)
@@ -288,9 +283,9 @@ def _inverted_cdf(
     result = sum(lax.expand_dims(a, front), axis=place, where=chosen)
     undefined = any(bad_weights, axis=axis)
     if skip_nan:
-        empty = lax.eq(count, constant_like(count, 0))
+        empty = lax.eq(count, promotion.constant_like(count, 0))
         undefined = lax.bitwise_or(undefined, lax.squeeze(empty, (axis,)))
     else:
         undefined = lax.bitwise_or(undefined, any(is_nan, axis=axis))
     undefined = lax.expand_dims(undefined, front)
-    return _where(undefined, constant_like(result, np.nan), result)
+    return _where(undefined, promotion.constant_like(result, np.nan), result)

@@ -16,9 +16,8 @@ import numpy as np
 
 from minijax import lax
 from minijax.compile.jit_api import jit
-from minijax.core import dtypes
+from minijax.core import dtypes, language
 from minijax.core.array import Array
-from minijax.core.language import eval_trace
 from minijax.core.state import state
 from minijax.numpy.arguments import canonicalize_axis, concrete_or_error
 from minijax.numpy.boundaries import inline_jit
@@ -258,7 +257,7 @@ def reduces(
         @functools.wraps(function)
         def reduce(a: Any, axis: Axis = None, *args: Any, **keywords: Any) -> Any:
             if not args and not keywords:
-                if state.trace is not eval_trace:
+                if state.trace is not language.eval_trace:
                     axes = None if plain is None else _plain_axes(a, axis)
                     if axes is not None:
                         return plain(a, axes)  # type: ignore[misc]

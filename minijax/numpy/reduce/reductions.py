@@ -18,23 +18,7 @@ from minijax.core.array import Array
 from minijax.numpy.arguments import canonicalize_axis
 from minijax.numpy.boundaries import inline_jit, introduce
 from minijax.numpy.promotion import constant_like, dtype_of, ensure_arraylike
-from minijax.numpy.reduce.reducing import (
-    AND,
-    MAX,
-    MIN,
-    OR,
-    PROD,
-    SUM,
-    XOR,
-    Reducer,
-    reduces,
-    reduction,
-    refuse_out,
-    require_integer,
-    static_axes,
-    to_bool,
-    to_number,
-)
+from minijax.numpy.reduce import reducing
 from minijax.numpy.reduce.reduction_options import (
     OF_EXTREMUM,
     OF_SUM,
@@ -50,7 +34,7 @@ from minijax.typing import ArrayLike
 # Sums and products
 
 
-@reduces(lax.reduce_sum)
+@reducing.reduces(lax.reduce_sum)
 @takes(OF_SUM)
 def sum(a: Array, options: Options) -> Array:
     """Sum of the elements along `axis` (None: all axes).
@@ -59,33 +43,33 @@ def sum(a: Array, options: Options) -> Array:
     type unless `promote_integers=False`; float16 and bfloat16 are summed in float32.
     `where` masks elements out, `initial` is added. `out` is not supported.
     """
-    return reduction(a, "sum", SUM, options, to_number)
+    return reducing.reduction(a, "sum", reducing.SUM, options, reducing.to_number)
 
 
-@reduces(lax.reduce_prod)
+@reducing.reduces(lax.reduce_prod)
 @takes(OF_SUM)
 def prod(a: Array, options: Options) -> Array:
     """Product of the elements along `axis`; dtypes as in `sum`."""
-    return reduction(a, "prod", PROD, options, to_number)
+    return reducing.reduction(a, "prod", reducing.PROD, options, reducing.to_number)
 
 
 # --------------------------------------------------------------------------
 # Extrema
 
 
-@reduces(lax.reduce_max)
+@reducing.reduces(lax.reduce_max)
 @takes(OF_EXTREMUM)
 def max(a: Array, options: Options) -> Array:
     """Largest element along `axis`; NaN if there is one. ValueError along an
     axis of size zero and for `where` without `initial`: there is no neutral element."""
-    return reduction(a, "max", MAX, options)
+    return reducing.reduction(a, "max", reducing.MAX, options)
 
 
-@reduces(lax.reduce_min)
+@reducing.reduces(lax.reduce_min)
 @takes(OF_EXTREMUM)
 def min(a: Array, options: Options) -> Array:
     """Smallest element along `axis`; NaN if there is one. Errors as in `max`."""
-    return reduction(a, "min", MIN, options)
+    return reducing.reduction(a, "min", reducing.MIN, options)
 
 
 @takes(OF_EXTREMUM)
@@ -103,12 +87,12 @@ def amin(a: Array, options: Options) -> Array:
 def ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
     """Largest minus smallest element along `axis` ("peak to peak")."""
     a = ensure_arraylike("ptp", a)
-    return _ptp(a, static_axes(axis), out, keepdims)
+    return _ptp(a, reducing.static_axes(axis), out, keepdims)
 
 
 @jit(static_argnames=("axis", "keepdims"))
 def _ptp(a: Any, axis: Axis = None, out: None = None, keepdims: bool = False) -> Array:
-    refuse_out("ptp", out)
+    reducing.refuse_out("ptp", out)
     return lax.sub(
         amax(a, axis=axis, keepdims=keepdims), amin(a, axis=axis, keepdims=keepdims)
     )
@@ -132,7 +116,7 @@ def index_search(
             keepdims: bool | None = None,
         ) -> Array:
             a = ensure_arraylike(name, a)
-            refuse_out(name, out)
+            reducing.refuse_out(name, out)
             axis = None if axis is None else operator.index(axis)
             return compiled(a, axis, keepdims=bool(keepdims))
 
@@ -180,18 +164,18 @@ def _index_of(
 # Truth
 
 
-@reduces()
+@reducing.reduces()
 @takes(OF_TRUTH)
 def all(a: Array, options: Options) -> Array:
     """Whether all elements along `axis` are nonzero (True when there are none)."""
-    return reduction(a, "all", AND, options, to_bool)
+    return reducing.reduction(a, "all", reducing.AND, options, reducing.to_bool)
 
 
-@reduces()
+@reducing.reduces()
 @takes(OF_TRUTH)
 def any(a: Array, options: Options) -> Array:
     """Whether some element along `axis` is nonzero (False when there are none)."""
-    return reduction(a, "any", OR, options, to_bool)
+    return reducing.reduction(a, "any", reducing.OR, options, reducing.to_bool)
 
 
 @jit(static_argnames=("axis", "keepdims"))
@@ -209,7 +193,7 @@ def count_nonzero(a: Any, axis: Axis = None, keepdims: bool = False) -> Array:
 
 
 def _ufunc_reduction(
-    name: str, reducer: Reducer, prepare: Callable[[Array], Array] | None
+    name: str, reducer: reducing.Reducer, prepare: Callable[[Array], Array] | None
 ) -> Callable[..., Array]:
     """What `ufunc.reduce` calls: a reduction with every option by name."""
 
@@ -218,17 +202,29 @@ def _ufunc_reduction(
         if name == "reduce_bitwise_and":
             ones = np.array(-1).astype(dtype_of(a) if dtype is None else dtype)
             chosen = reducer._replace(neutral=ones)  # all bits set
-        options = Options(static_axes(axis), dtype, **more)
-        return reduction(a, name, chosen, options, prepare)
+        options = Options(reducing.static_axes(axis), dtype, **more)
+        return reducing.reduction(a, name, chosen, options, prepare)
 
     return reduce
 
 
-_reduce_max = _ufunc_reduction("max", MAX, None)
-_reduce_min = _ufunc_reduction("min", MIN, None)
-_reduce_bitwise_and = _ufunc_reduction("reduce_bitwise_and", AND, require_integer)
-_reduce_bitwise_or = _ufunc_reduction("reduce_bitwise_or", OR, require_integer)
-_reduce_bitwise_xor = _ufunc_reduction("reduce_bitwise_xor", XOR, require_integer)
-_reduce_logical_and = _ufunc_reduction("reduce_logical_and", AND, to_bool)
-_reduce_logical_or = _ufunc_reduction("reduce_logical_or", OR, to_bool)
-_reduce_logical_xor = _ufunc_reduction("reduce_logical_xor", XOR, to_bool)
+_reduce_max = _ufunc_reduction("max", reducing.MAX, None)
+_reduce_min = _ufunc_reduction("min", reducing.MIN, None)
+_reduce_bitwise_and = _ufunc_reduction(
+    "reduce_bitwise_and", reducing.AND, reducing.require_integer
+)
+_reduce_bitwise_or = _ufunc_reduction(
+    "reduce_bitwise_or", reducing.OR, reducing.require_integer
+)
+_reduce_bitwise_xor = _ufunc_reduction(
+    "reduce_bitwise_xor", reducing.XOR, reducing.require_integer
+)
+_reduce_logical_and = _ufunc_reduction(
+    "reduce_logical_and", reducing.AND, reducing.to_bool
+)
+_reduce_logical_or = _ufunc_reduction(
+    "reduce_logical_or", reducing.OR, reducing.to_bool
+)
+_reduce_logical_xor = _ufunc_reduction(
+    "reduce_logical_xor", reducing.XOR, reducing.to_bool
+)

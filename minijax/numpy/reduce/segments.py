@@ -20,8 +20,7 @@ from minijax.numpy.arraylike import check_arraylike
 from minijax.numpy.boundaries import introduce
 from minijax.numpy.index import indexing
 from minijax.numpy.math import ufuncs
-from minijax.numpy.reduce import reductions
-from minijax.numpy.reduce.reducing import neutral_element
+from minijax.numpy.reduce import reducing, reductions
 from minijax.numpy.shapes import creation
 from minijax.numpy.shapes.creation import placed
 from minijax.typing import ArrayLike
@@ -116,7 +115,7 @@ def segment_max(dtype: np.dtype) -> Any:
 
     An empty segment has the lowest value of the dtype: -inf, or the least integer.
     """
-    return neutral_element(dtype, -np.inf)
+    return reducing.neutral_element(dtype, -np.inf)
 
 
 @_segment_reduction(lax.scatter_min, reductions.min)
@@ -125,4 +124,4 @@ def segment_min(dtype: np.dtype) -> Any:
 
     An empty segment has the highest value of the dtype: inf, or the greatest integer.
     """
-    return neutral_element(dtype, np.inf)
+    return reducing.neutral_element(dtype, np.inf)

@@ -11,15 +11,12 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
-from minijax.compile import placing
-from minijax.compile.array_transfers import device_put
-from minijax.core import dtypes
+from minijax.compile import array_transfers, placing
+from minijax.core import dtypes, trees
 from minijax.core.array import Array
 from minijax.core.language import Tracer
 from minijax.core.shaping import convert_element_type_to
-from minijax.core.trees import tree_flatten, tree_unflatten
-from minijax.numpy import promotion
-from minijax.numpy.arguments import concrete_or_error, shape_tuple
+from minijax.numpy import arguments, promotion
 from minijax.numpy.shapes.broadcasting import broadcast_to
 from minijax.primitives.shape.ordering import array_copy
 from minijax.programs.sharding.reshard import auto_axes, changes_type, reshard
@@ -216,12 +213,12 @@ def laid_out(function: Callable[..., Array], place: Any, *args: Any) -> Array:
     """
     if place is None or not changes_type(args[0], place):
         return placed(function(*args), place)
-    leaves, tree = tree_flatten(args)
+    leaves, tree = trees.tree_flatten(args)
     given = {i: leaf for i, leaf in enumerate(leaves) if hasattr(leaf, "dtype")}
 
     def with_statics(arrays: dict[int, Array]) -> Array:
         own = [arrays.get(i, leaf) for i, leaf in enumerate(leaves)]
-        return function(*tree_unflatten(tree, own))
+        return function(*trees.tree_unflatten(tree, own))
 
     return auto_axes(with_statics, out_sharding=place)(given)
 
@@ -238,7 +235,7 @@ def canonicalize_shape(shape: Any) -> tuple[int, ...]:
     if isinstance(shape, types.GeneratorType):
         raise TypeError("expected sequence object with len >= 0 or a single integer")
     is_sequence = isinstance(shape, (tuple, list)) or np.ndim(shape) > 0
-    sizes = shape_tuple(shape if is_sequence else (shape,))
+    sizes = arguments.shape_tuple(shape if is_sequence else (shape,))
     if any(size < 0 for size in sizes):
         raise TypeError(f"shape must have every element be nonnegative, got {sizes}.")
     return sizes
@@ -430,11 +427,11 @@ def arange(
     if dtype is None:
         dtype = element_types.result_type(*given)
     result = _arange(start, stop, step, dtype, out_sharding)
-    return result if device is None else device_put(result, device)
+    return result if device is None else array_transfers.device_put(result, device)
 
 
 def _static_number(value: Any, name: str) -> Any:
-    value = concrete_or_error(
+    value = arguments.concrete_or_error(
         None, value, f"It arose in the jnp.arange argument '{name}'"
     )
     if value is not None and np.ndim(value) != 0:

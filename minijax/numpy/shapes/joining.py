@@ -14,9 +14,8 @@ from minijax import lax
 from minijax.compile.jit_api import jit
 from minijax.core.array import Array
 from minijax.core.language import canonicalize_dim
-from minijax.numpy import arguments, arraylike
+from minijax.numpy import arguments, arraylike, promotion
 from minijax.numpy.boundaries import inline_jit
-from minijax.numpy.promotion import promote_dtypes
 from minijax.numpy.reduce.reducing import refuse_out
 from minijax.numpy.shapes import creation, shaping
 from minijax.transforms.vectorization import vmap
@@ -48,7 +47,7 @@ def concatenate(
 
 def _of_one_dtype(arrays: Sequence[Array], dtype: Any) -> Sequence[Array]:
     if dtype is None:
-        return promote_dtypes(*arrays)
+        return promotion.promote_dtypes(*arrays)
     return [creation.asarray(a, dtype=dtype) for a in arrays]
 
 

@@ -21,12 +21,8 @@ from minijax.numpy.arguments import canonicalize_axis, concrete_or_error
 from minijax.numpy.arraylike import check_arraylike, ensure_arraylike
 from minijax.numpy.math import float_functions
 from minijax.numpy.reduce import moments, quantiles, reductions
-from minijax.numpy.shapes import creation, sequences
-from minijax.numpy.shapes.broadcasting import broadcast_to
-from minijax.numpy.shapes.repeating import repeat
-from minijax.numpy.shapes.shaping import flip, squeeze
-from minijax.support import element_types
-from minijax.support.tree_util import tree_map
+from minijax.numpy.shapes import broadcasting, creation, repeating, sequences, shaping
+from minijax.support import element_types, tree_util
 from minijax.transforms.vectorization import vmap
 
 Pairs = tuple[tuple[Any, Any], ...]
@@ -60,7 +56,7 @@ _STATISTICS: dict[str, Callable[..., Array]] = {
 def _as_pairs(values: Any, rank: int, name: str) -> Pairs:
     """A pair (before, after) for each axis, from any of the forms that NumPy takes."""
     context = f"{name} argument of jnp.pad"
-    values = tree_map(lambda v: concrete_or_error(None, v, context), values)
+    values = tree_util.tree_map(lambda v: concrete_or_error(None, v, context), values)
     try:
         table = np.asarray(values)
     except ValueError as error:
@@ -175,10 +171,10 @@ def _pad_constant(array: Array, widths: Pairs, values: Array) -> Array:
             "shape is 1D or 2D, the last dimension must be of size 1 or 2."
         )
     if values.ndim == 0 or values.shape == (1,):
-        value = values if values.ndim == 0 else squeeze(values)
+        value = values if values.ndim == 0 else shaping.squeeze(values)
         return lax.pad(array, value, [(low, high, 0) for low, high in widths])
     rank = array.ndim
-    values = broadcast_to(values, (rank, 2))
+    values = broadcasting.broadcast_to(values, (rank, 2))
     for axis, (low, high) in enumerate(widths):
         no_padding = [(0, 0, 0)] * rank
         if low != 0:
@@ -229,7 +225,7 @@ def _mirror(
     while missing > 0:
         length = min(missing, size - offset)
         missing -= length
-        piece = flip(end(array, offset, length), axis=axis)
+        piece = shaping.flip(end(array, offset, length), axis=axis)
         if odd:
             piece = 2 * edge - piece
             if size > 1:
@@ -241,9 +237,9 @@ def _mirror(
 
 def _pad_edge(array: Array, axis: int, before: int, after: int) -> Array:
     first = lax.slice_in_dim(array, 0, 1, axis=axis)
-    first = repeat(first, before, axis=axis)
+    first = repeating.repeat(first, before, axis=axis)
     last = lax.slice_in_dim(array, -1, None, axis=axis)
-    last = repeat(last, after, axis=axis)
+    last = repeating.repeat(last, after, axis=axis)
     return lax.concatenate([first, array, last], dimension=axis)
 
 
@@ -252,13 +248,13 @@ def _pad_linear_ramp(
 ) -> Array:
     def ramp(end: Any, edge: Array, length: int) -> Array:
         options = {"endpoint": False, "dtype": array.dtype, "axis": axis}
-        values = sequences.linspace(end, squeeze(edge, axis), length, **options)
+        values = sequences.linspace(end, shaping.squeeze(edge, axis), length, **options)
         return _like(values, array)
 
     first = lax.slice_in_dim(array, 0, 1, axis=axis)
     last = lax.slice_in_dim(array, -1, None, axis=axis)
     up = ramp(ends[axis][0], first, before)
-    down = flip(ramp(ends[axis][1], last, after), axis)
+    down = shaping.flip(ramp(ends[axis][1], last, after), axis)
     return lax.concatenate([up, array, down], dimension=axis)
 
 
@@ -287,8 +283,8 @@ def _pad_statistic(
         high = float_functions.round(high)
     low = _like(low, array)
     high = _like(high, array)
-    low = repeat(low, before, axis=axis)
-    high = repeat(high, after, axis=axis)
+    low = repeating.repeat(low, before, axis=axis)
+    high = repeating.repeat(high, after, axis=axis)
     return lax.concatenate([low, array, high], dimension=axis)
 
 

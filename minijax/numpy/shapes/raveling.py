@@ -15,9 +15,7 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
-from minijax.core import shaping
-from minijax.core.language import get_aval
-from minijax.core.trees import tree_flatten, tree_unflatten
+from minijax.core import language, shaping, trees
 from minijax.support import element_types
 
 
@@ -36,11 +34,11 @@ def ravel_pytree(pytree: Any) -> tuple[Any, Callable[[Any], Any]]:
     `unravel` raises TypeError for a vector of another dtype when leaves differ in
     theirs.
     """
-    leaves, tree = tree_flatten(pytree)
+    leaves, tree = trees.tree_flatten(pytree)
     if not leaves:
         empty = lax.full([0], 0, np.dtype(np.float32))
         return empty, _Unravel(tree, (), (), None)
-    avals = [get_aval(leaf) for leaf in leaves]
+    avals = [language.get_aval(leaf) for leaf in leaves]
     kinds = tuple(np.dtype(aval.dtype) for aval in avals)
     dtype = element_types.result_type(*kinds)
     shapes = tuple(aval.shape for aval in avals)
@@ -65,10 +63,11 @@ class _Unravel:
 
     def __call__(self, flat: Any) -> Any:
         if not self.shapes:
-            return tree_unflatten(self.tree, [])
-        if self.dtype is not None and get_aval(flat).dtype != self.dtype:
+            return trees.tree_unflatten(self.tree, [])
+        if self.dtype is not None and language.get_aval(flat).dtype != self.dtype:
             raise TypeError(
-                f"unravel function given array of dtype {get_aval(flat).dtype}, but "
+                "unravel function given array of dtype "
+                f"{language.get_aval(flat).dtype}, but "
                 f"expected dtype {self.dtype}: the leaves of the tree differ in dtype, "
                 "so the vector has the one they promote to. Convert it with `.astype`."
             )
@@ -81,4 +80,4 @@ class _Unravel:
                     leaf, kind, warn_on_complex_to_real_cast=False
                 )
             leaves.append(leaf)
-        return tree_unflatten(self.tree, leaves)
+        return trees.tree_unflatten(self.tree, leaves)

@@ -18,9 +18,7 @@ from minijax.numpy import arguments, arraylike
 from minijax.numpy.index import indexing, taking
 from minijax.numpy.math import clipping
 from minijax.numpy.reduce import counting, reductions, running
-from minijax.numpy.shapes import creation, shaping, sorting
-from minijax.numpy.shapes.broadcasting import _where, broadcast_shapes, broadcast_to
-from minijax.numpy.shapes.joining import concatenate
+from minijax.numpy.shapes import broadcasting, creation, joining, shaping, sorting
 
 
 def repeat(
@@ -73,7 +71,7 @@ def repeat(
     else:
         repeats = shaping.ravel(repeats)
         if array.ndim != 0:
-            repeats = broadcast_to(repeats, [array.shape[axis]])
+            repeats = broadcasting.broadcast_to(repeats, [array.shape[axis]])
     if array.ndim == 0:
         if np.shape(repeats) == (1,):
             return creation.full([total_repeat_length], array)
@@ -130,7 +128,7 @@ def delete(
     else:
         head = array[(*before, slice(0, position))]
         tail = array[(*before, slice(position + 1, None))]
-        return concatenate([head, tail], axis=axis)
+        return joining.concatenate([head, tail], axis=axis)
     if isinstance(obj, slice):
         obj = creation.arange(size)[obj]
         assume_unique_indices = True
@@ -163,7 +161,7 @@ def delete(
 
 def _kept_indices(deleted: Array, size: int) -> Array:
     """The indices that remain once `deleted` (unique, maybe traced) are gone."""
-    deleted = _where(deleted < 0, deleted + size, deleted)
+    deleted = broadcasting._where(deleted < 0, deleted + size, deleted)
     deleted = sorting.sort(clipping.clip(deleted, 0, size))
     # Entry i of the sorted list has i deleted ones before it.
     deleted = deleted - creation.arange(len(deleted), dtype=deleted.dtype)
@@ -203,11 +201,11 @@ def insert(arr: Any, obj: Any, values: Any, axis: int | None = None) -> Array:
         if indices.ndim == 0:
             inserted = shaping.moveaxis(inserted, 0, axis)
         indices = creation.full(inserted.shape[axis], shaping.ravel(indices)[0])
-    count = broadcast_shapes(indices.shape, (inserted.shape[axis],))[0]
+    count = broadcasting.broadcast_shapes(indices.shape, (inserted.shape[axis],))[0]
     shape = list(array.shape)
     shape[axis] += count
     result = creation.zeros_like(array, shape=tuple(shape))
-    indices = _where(indices < 0, indices + size, indices)
+    indices = broadcasting._where(indices < 0, indices + size, indices)
     indices = clipping.clip(indices, 0, size)
     order = sorting.argsort(indices)
     steps = creation.arange(count, dtype=indices.dtype)

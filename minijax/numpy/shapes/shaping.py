@@ -16,6 +16,7 @@ from minijax import lax
 from minijax.compile.jit_api import jit
 from minijax.core.array import Array
 from minijax.core.language import Tracer
+from minijax.numpy import arraylike
 from minijax.numpy.arguments import (
     canonicalize_axis,
     concrete_or_error,
@@ -23,16 +24,9 @@ from minijax.numpy.arguments import (
     shape_tuple,
     static_index,
 )
-from minijax.numpy.arraylike import (
-    as_array,
-    check_arraylike,
-    ensure_arraylike,
-    ensure_arraylike_tuple,
-)
 from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.math import ufuncs
-from minijax.numpy.shapes import creation
-from minijax.numpy.shapes.broadcasting import broadcast_to
+from minijax.numpy.shapes import broadcasting, creation
 from minijax.values.symbolic_sizes import inconclusive, is_symbolic, scope_of
 
 
@@ -95,7 +89,7 @@ def reshape(
     has no effect: arrays are immutable. Raises TypeError when the sizes disagree.
     """
     del copy
-    array = ensure_arraylike("reshape", a)
+    array = arraylike.ensure_arraylike("reshape", a)
     new_shape = _completed_shape(array.shape, array.size, shape)
     sharding = {} if out_sharding is None else {"out_sharding": out_sharding}
     if order == "C":
@@ -112,7 +106,7 @@ def reshape(
 @inline_jit(static_argnames=("order", "out_sharding"))
 def ravel(a: Any, order: str = "C", *, out_sharding=None) -> Array:
     """The elements of `a` along one axis, in the order that `reshape` explains."""
-    array = ensure_arraylike("ravel", a)
+    array = arraylike.ensure_arraylike("ravel", a)
     if order == "K":
         raise NotImplementedError(
             "Ravel not implemented for order='K': the layout in memory is XLA's. "
@@ -127,7 +121,7 @@ def resize(a: Any, new_shape: int | Sequence[int]) -> Array:
 
     Raises ValueError for a negative length.
     """
-    check_arraylike("resize", a)
+    arraylike.check_arraylike("resize", a)
     new_shape = index_tuple(new_shape)
     if any(length < 0 for length in new_shape):
         raise ValueError("all elements of `new_shape` must be non-negative")
@@ -151,20 +145,20 @@ def squeeze(a: Any, axis: int | Sequence[int] | None = None) -> Array:
 
     Raises ValueError when a named axis has another size.
     """
-    array = ensure_arraylike("squeeze", a)
+    array = arraylike.ensure_arraylike("squeeze", a)
     return _squeeze(array, None if axis is None else index_tuple(axis))
 
 
 def expand_dims(a: Any, axis: int | Sequence[int]) -> Array:
     """`a` with new axes of size one, at these positions of the result."""
-    array = ensure_arraylike("expand_dims", a)
+    array = arraylike.ensure_arraylike("expand_dims", a)
     return lax.expand_dims(array, index_tuple(axis))
 
 
 @jit
 def atleast_1d(*arys: Any) -> Array | list[Array]:
     """Arrays with a new axis where they had none; several come back as a list."""
-    check_arraylike("atleast_1d", *arys)
+    arraylike.check_arraylike("atleast_1d", *arys)
     results = [creation.array(a, copy=False, ndmin=1) for a in arys]
     return results[0] if len(arys) == 1 else results
 
@@ -172,7 +166,7 @@ def atleast_1d(*arys: Any) -> Array | list[Array]:
 @jit
 def atleast_2d(*arys: Any) -> Array | list[Array]:
     """Arrays with new leading axes, so that they have two or more."""
-    check_arraylike("atleast_2d", *arys)
+    arraylike.check_arraylike("atleast_2d", *arys)
     results = [creation.array(a, copy=False, ndmin=2) for a in arys]
     return results[0] if len(arys) == 1 else results
 
@@ -185,10 +179,10 @@ _NEW_AXES_FOR_3D = {0: (0, 1, 2), 1: (0, 2), 2: (2,)}
 @jit
 def atleast_3d(*arys: Any) -> Array | list[Array]:
     """Arrays with new axes around their own, so that they have three or more."""
-    check_arraylike("atleast_3d", *arys)
+    arraylike.check_arraylike("atleast_3d", *arys)
     if len(arys) != 1:
         return [atleast_3d(a) for a in arys]
-    array = as_array(arys[0])
+    array = arraylike.as_array(arys[0])
     if array.ndim < 3:
         array = lax.expand_dims(array, dimensions=_NEW_AXES_FOR_3D[array.ndim])
     return array
@@ -204,7 +198,7 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Array:
     Axis `i` of the result is axis `axes[i]` of `a`. Raises ValueError for an axis out
     of bounds and TypeError when `axes` is not a permutation.
     """
-    array = ensure_arraylike("transpose", a)
+    array = arraylike.ensure_arraylike("transpose", a)
     if axes is None:
         return lax.transpose(array, range(array.ndim)[::-1])
     rank = array.ndim
@@ -213,12 +207,12 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Array:
 
 def permute_dims(a: Any, /, axes: tuple[int, ...]) -> Array:
     """`transpose` under the name of the array API standard; `axes` must be given."""
-    return lax.transpose(ensure_arraylike("permute_dims", a), axes)
+    return lax.transpose(arraylike.ensure_arraylike("permute_dims", a), axes)
 
 
 def matrix_transpose(x: Any, /) -> Array:
     """`x` with its last two axes exchanged; raises ValueError if it has fewer."""
-    x = ensure_arraylike("matrix_transpose", x)
+    x = arraylike.ensure_arraylike("matrix_transpose", x)
     rank = x.ndim
     if rank < 2:
         raise ValueError(
@@ -230,7 +224,7 @@ def matrix_transpose(x: Any, /) -> Array:
 @inline_jit(static_argnames=("axis1", "axis2"))
 def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
     """`a` with two axes exchanged; raises IndexError for an axis out of bounds."""
-    array = ensure_arraylike("swapaxes", a)
+    array = arraylike.ensure_arraylike("swapaxes", a)
     order = list(range(array.ndim))
     order[axis1], order[axis2] = order[axis2], order[axis1]
     return lax.transpose(array, order)
@@ -258,14 +252,14 @@ def moveaxis(
 
     Raises ValueError when an axis is out of bounds or the counts differ.
     """
-    array = ensure_arraylike("moveaxis", a)
+    array = arraylike.ensure_arraylike("moveaxis", a)
     return _moveaxis(array, index_tuple(source), index_tuple(destination))
 
 
 @jit(static_argnames=("axis", "start"))
 def rollaxis(a: Any, axis: int, start: int = 0) -> Array:
     """`a` with `axis` moved back until it stands before `start`; prefer `moveaxis`."""
-    array = ensure_arraylike("rollaxis", a)
+    array = arraylike.ensure_arraylike("rollaxis", a)
     start = static_index(start, "'start' argument of jnp.rollaxis()")
     rank = array.ndim
     axis = canonicalize_axis(axis, rank)
@@ -289,7 +283,7 @@ def _flip(m: Array, axis: int | tuple[int, ...] | None = None) -> Array:
 
 def flip(m: Any, axis: int | Sequence[int] | None = None) -> Array:
     """`m` with the order of its elements reversed along the given axes, or all."""
-    array = ensure_arraylike("flip", m)
+    array = arraylike.ensure_arraylike("flip", m)
     if axis is not None:
         axis = concrete_or_error(None, axis, "axis argument of jnp.flip()")
         axis = axis if isinstance(axis, int) else index_tuple(axis)
@@ -298,12 +292,12 @@ def flip(m: Any, axis: int | Sequence[int] | None = None) -> Array:
 
 def fliplr(m: Any) -> Array:
     """`m` with its columns (axis 1) in reverse order."""
-    return _flip(ensure_arraylike("fliplr", m), 1)
+    return _flip(arraylike.ensure_arraylike("fliplr", m), 1)
 
 
 def flipud(m: Any) -> Array:
     """`m` with its rows (axis 0) in reverse order."""
-    return _flip(ensure_arraylike("flipud", m), 0)
+    return _flip(arraylike.ensure_arraylike("flipud", m), 0)
 
 
 @jit(static_argnames=("k", "axes"))
@@ -312,7 +306,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
 
     Raises ValueError for fewer than two dimensions and for two equal axes.
     """
-    array = ensure_arraylike("rot90", m)
+    array = arraylike.ensure_arraylike("rot90", m)
     if array.ndim < 2:
         raise ValueError(
             "rot90 requires its first argument to have ndim at least two, but got "
@@ -340,7 +334,7 @@ def roll(
 
     Without an axis, `a` is rolled as if it were flat. `shift` may be traced.
     """
-    array = ensure_arraylike("roll", a)
+    array = arraylike.ensure_arraylike("roll", a)
     if axis is None:
         return reshape(roll(ravel(array), shift, 0), array.shape)
     axis = tuple(canonicalize_axis(i, array.ndim) for i in index_tuple(axis))
@@ -356,7 +350,7 @@ def _roll_dynamic(a: Array, shift: Array, axis: tuple[int, ...]) -> Array:
     shape = lax.broadcast_shapes(shift.shape, np.shape(axis))
     if len(shape) != 1:
         raise ValueError("'shift' and 'axis' arguments to roll must be scalars or 1D")
-    shifts = broadcast_to(shift, shape)
+    shifts = broadcasting.broadcast_to(shift, shape)
     for amount, i in zip(shifts, np.broadcast_to(axis, shape), strict=True):
         size = a.shape[i]
         length = creation.array(size, dtype=np.int32)
@@ -390,7 +384,7 @@ def ix_(*args: Any) -> tuple[Array, ...]:
 
     Raises ValueError for arguments that are not one-dimensional.
     """
-    arrays = ensure_arraylike_tuple("ix_", args)
+    arrays = arraylike.ensure_arraylike_tuple("ix_", args)
     grid = []
     for axis, array in enumerate(arrays):
         if array.ndim != 1:

@@ -15,18 +15,11 @@ from minijax import lax
 from minijax.compile.jit_api import jit
 from minijax.core import dtypes
 from minijax.core.array import Array
-from minijax.numpy.arguments import (
-    canonicalize_axis,
-    concrete_or_error,
-    default_index_dtype,
-    index_dtype,
-)
+from minijax.numpy import arguments, promotion
 from minijax.numpy.arraylike import ensure_arraylike, ensure_arraylike_tuple
 from minijax.numpy.index import indexing
-from minijax.numpy.promotion import constant_like, promote_dtypes, user_dtype
 from minijax.numpy.reduce import reductions
-from minijax.numpy.shapes import creation
-from minijax.numpy.shapes.broadcasting import _where
+from minijax.numpy.shapes import broadcasting, creation
 from minijax.numpy.shapes.shaping import along_axis, ravel, swapaxes
 from minijax.support import element_types
 from minijax.transforms.vectorization import vmap
@@ -86,7 +79,9 @@ def argsort(
     array = ensure_arraylike("argsort", a)
     _check_sort_arguments("argsort", kind, order)
     array, axis = along_axis(array, axis)
-    dtype = user_dtype(dtype, default_index_dtype(array.shape[axis]), "argsort")
+    dtype = promotion.user_dtype(
+        dtype, arguments.default_index_dtype(array.shape[axis]), "argsort"
+    )
     indices = lax.broadcasted_iota(dtype, array.shape, axis)
     if descending and stable:
         # Reversed before and after, equal elements keep their order.
@@ -110,8 +105,10 @@ def lexsort(keys: Any | Sequence[Any], axis: int = -1) -> Array:
         raise ValueError("all keys need to be the same shape")
     if not shape:
         return lax.full((), 0, element_types.default_int_dtype())
-    axis = canonicalize_axis(axis, len(shape))
-    indices = lax.broadcasted_iota(default_index_dtype(shape[axis]), shape, axis)
+    axis = arguments.canonicalize_axis(axis, len(shape))
+    indices = lax.broadcasted_iota(
+        arguments.default_index_dtype(shape[axis]), shape, axis
+    )
     operands = (*arrays[::-1], indices)
     return lax.sort(operands, dimension=axis, num_keys=len(arrays))[-1]
 
@@ -129,8 +126,8 @@ def _prepare_partition(name: str, a, kth: int, axis: int) -> tuple[Array, int, i
     array = ensure_arraylike(name, a)
     if dtypes.issubdtype(array.dtype, np.complexfloating):
         raise NotImplementedError(f"jnp.{name} for complex dtype is not implemented.")
-    axis = canonicalize_axis(axis, array.ndim)
-    kth = canonicalize_axis(kth, array.shape[axis])
+    axis = arguments.canonicalize_axis(axis, array.ndim)
+    kth = arguments.canonicalize_axis(kth, array.shape[axis])
     return swapaxes(array, axis, -1), kth, axis
 
 
@@ -197,7 +194,7 @@ def searchsorted(
         a, v, sorter = ensure_arraylike("searchsorted", a, v, sorter)
     if a.ndim != 1:
         raise ValueError("a should be 1-dimensional")
-    a, v = promote_dtypes(a, v)
+    a, v = promotion.promote_dtypes(a, v)
     if sorter is not None:
         a = a[sorter]
     if side not in ("left", "right"):
@@ -206,7 +203,7 @@ def searchsorted(
         raise ValueError(
             f"invalid argument method={method!r}, expected one of {list(_SEARCHES)}"
         )
-    return _SEARCHES[method](a, v, side=side, dtype=index_dtype(a.shape[0]))
+    return _SEARCHES[method](a, v, side=side, dtype=arguments.index_dtype(a.shape[0]))
 
 
 def _total_order(primitive: Any, x: Any, y: Any) -> Array:
@@ -225,7 +222,7 @@ def _sort_key(x: Any) -> Any:
     """Floats with one zero and one NaN, so that a bitwise total order suits them."""
     if not dtypes.issubdtype(x.dtype, np.floating):
         return x
-    is_zero = lax.eq(x, constant_like(x, 0))
+    is_zero = lax.eq(x, promotion.constant_like(x, 0))
     result = lax.select(is_zero, lax.full_like(x, 0), x)
     return lax.select(lax.ne(x, x), lax.full_like(result, np.nan), result)
 
@@ -266,7 +263,7 @@ def _searchsorted_sort_impl(
 ) -> Array:
     """Sort both together: the rank among all, less the rank among the queries."""
     total = sorted_arr.size + query.size
-    working_dtype = index_dtype(total)
+    working_dtype = arguments.index_dtype(total)
     flat_query = ravel(query)
 
     def rank(x: Array) -> Array:
@@ -313,14 +310,14 @@ def digitize(
     with `right` its upper one. Raises ValueError when `bins` is not one-dimensional.
     """
     x, bins = ensure_arraylike("digitize", x, bins)
-    right = concrete_or_error(bool, right, "right argument of jnp.digitize()")
+    right = arguments.concrete_or_error(bool, right, "right argument of jnp.digitize()")
     if bins.ndim != 1:
         raise ValueError(f"digitize: bins must be a 1-dimensional array; got {bins=}")
     if bins.shape[0] == 0:
         return creation.zeros_like(x, dtype=np.int32)
     side = "left" if right else "right"
     options = {} if method is None else {"method": method}
-    return _where(
+    return broadcasting._where(
         bins[-1] >= bins[0],
         searchsorted(bins, x, side=side, **options),
         bins.shape[0] - searchsorted(bins[::-1], x, side=side, **options),

@@ -16,8 +16,7 @@ import numpy as np
 from minijax import lax
 from minijax.core.state import state
 from minijax.numpy.math.ufunc_api import ufunc
-from minijax.numpy.shapes import creation
-from minijax.numpy.shapes.shaping import expand_dims, squeeze
+from minijax.numpy.shapes import creation, shaping
 from minijax.transforms.vectorization import vmap
 
 CoreDims = tuple[str, ...]
@@ -204,7 +203,7 @@ def _call_vectorized(
     squeezed = []
     for array, shape in zip(arrays, shapes, strict=True):
         ones = tuple(i for i, length in enumerate(shape) if length == 1)
-        squeezed.append(squeeze(array, axis=ones))
+        squeezed.append(shaping.squeeze(array, axis=ones))
     rank = len(lax.broadcast_shapes(*shapes))
     padded = [(1,) * (rank - len(shape)) + shape for shape in shapes]
     unmapped = []
@@ -218,8 +217,8 @@ def _call_vectorized(
     if not unmapped:
         return result
     if isinstance(result, tuple):
-        return tuple(expand_dims(part, axis=unmapped) for part in result)
-    return expand_dims(result, axis=unmapped)
+        return tuple(shaping.expand_dims(part, axis=unmapped) for part in result)
+    return shaping.expand_dims(result, axis=unmapped)
 
 
 def frompyfunc(
