@@ -25,6 +25,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 import operator
+import sys
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, final
@@ -252,6 +253,7 @@ class Primitive:
 
     def __init__(self, name: str, multiple_results: bool = False):
         self.name = name
+        self.home: dict[str, Any] = {}  # the globals of the module that registers it
         if multiple_results:
             self.multiple_results = True
         self.meaning: Callable | None = None  # NumPy reference; tests compare XLA
@@ -279,7 +281,9 @@ class Primitive:
         return self.name
 
     def __reduce__(self):
-        return (primitive_named, (self.name,))
+        """By its variable, so that reading a pickle imports the module that has it."""
+        names = [name for name, value in self.home.items() if value is self]
+        return names[0] if names else (primitive_named, (self.name,))
 
     def bind(self, *args: Any, **params: Any) -> Any:
         """Apply the primitive in the current trace."""
@@ -378,6 +382,11 @@ def register(primitive: Primitive) -> Primitive:
     if primitive.name in all_primitives:
         raise ValueError(f"there is a primitive named {primitive.name!r} already")
     all_primitives[primitive.name] = primitive
+    frame = sys._getframe(1)
+    while frame.f_code.co_name != "<module>" and frame.f_back is not None:
+        frame = frame.f_back  # out of the functions that make families
+    primitive.home = frame.f_globals
+    primitive.__module__ = primitive.home["__name__"]
     return primitive
 
 

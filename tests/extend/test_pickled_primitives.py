@@ -1,0 +1,31 @@
+"""A pickled primitive, read in another process."""
+
+import pickle
+import subprocess
+import sys
+
+import minijax.experimental.pallas
+import minijax.extend.core.primitives
+from minijax.core.language import all_primitives
+
+READ = """
+import pickle, sys
+import minijax
+from minijax.core.language import all_primitives
+late = []
+for name, data in pickle.load(sys.stdin.buffer):
+    late += [name] if name not in all_primitives else []
+    assert pickle.loads(data) is all_primitives[name], name
+print(*late)
+"""
+
+
+def test_a_pickle_loads_the_module_of_its_primitive():
+    # Each alone, the dependent ones first: one may load the module of another.
+    pickles = [(n, pickle.dumps(p)) for n, p in reversed(all_primitives.items())]
+    command = [sys.executable, "-c", READ]
+    read = subprocess.run(command, input=pickle.dumps(pickles), capture_output=True)
+    assert read.returncode == 0, read.stderr.decode()
+    late = {*read.stdout.decode().split()}
+    assert {"remat2", "shard_map", "custom_vmap_call"} <= late
+    assert all(pickle.loads(data) is all_primitives[n] for n, data in pickles)
