@@ -13,7 +13,6 @@ The names are JAX's. The reading order of the core stands at the top of
 # ruff: noqa: E402
 # fmt: off
 import gc as _gc
-import importlib as _importlib
 import typing as _typing
 
 # Importing makes much and no garbage: the collector waits until all is there.
@@ -80,6 +79,7 @@ from minijax.primitives.refs.mutable_arrays import (
 )
 from minijax.transforms.replacement import replace
 from minijax.programs.debugging.reports import explain_cache_misses, log_compiles
+from minijax.support.late_names import late_names as _late_names
 from minijax.support.user_source import named_scope
 from minijax.support.version import __version__ as __version__
 from minijax.support.version import __version_info__ as __version_info__
@@ -88,39 +88,22 @@ from minijax.jax_names.aliases import as_jax
 
 Device = _xc.Device
 
-# Loaded on first use: few programs need all of them. First modules, then functions.
-_LAZY = (
+# Imported on first use: few programs need all of them. First modules, then functions.
+__getattr__, __dir__, __all__ = _late_names(
+    globals(),
     "ad ad_checkpoint api_util custom_batching custom_derivatives debug distributed"
     " dtypes errors experimental export ffi flatten_util lax memory monitoring nn ops"
-    " profiler random ref scipy sharding stages tree tree_util typing util"
-).split()
-_LAZY_FUNCTIONS = {
-    "programs.callbacks.callback": "pure_callback",
-    "programs.checkpointing": "checkpoint checkpoint_policies remat",
-    "programs.custom.custom_gradients": "closure_convert custom_gradient",
-    "programs.shard_map.mapping": "shard_map smap",
-    "programs.shard_map.parallel_map": "pmap",
-    "programs.sharding.making": (
-        "make_array_from_callback make_array_from_process_local_data "
-        "make_array_from_single_device_arrays"
-    ),
-    "transforms.jacobians": "hessian jacfwd jacobian jacrev",
-}
-_FILE_OF = {name: f for f, names in _LAZY_FUNCTIONS.items() for name in names.split()}
-
-
-def __getattr__(name: str) -> _typing.Any:
-    if name in _LAZY:
-        return _importlib.import_module(f"{__name__}.{name}")
-    if name in _FILE_OF:
-        module = _importlib.import_module(f"{__name__}.{_FILE_OF[name]}")
-        globals()[name] = getattr(module, name)  # the next call finds it at once
-        return globals()[name]
-    raise AttributeError(f"module 'minijax' has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_FILE_OF})
-
-
-__all__ = [name for name in __dir__() if not name.startswith("_")]
+    " profiler random ref scipy sharding stages tree tree_util typing util",
+    {
+        ".programs.callbacks.callback": "pure_callback",
+        ".programs.checkpointing": "checkpoint checkpoint_policies remat",
+        ".programs.custom.custom_gradients": "closure_convert custom_gradient",
+        ".programs.shard_map.mapping": "shard_map smap",
+        ".programs.shard_map.parallel_map": "pmap",
+        ".programs.sharding.making": (
+            "make_array_from_callback make_array_from_process_local_data "
+            "make_array_from_single_device_arrays"
+        ),
+        ".transforms.jacobians": "hessian jacfwd jacobian jacrev",
+    },
+)

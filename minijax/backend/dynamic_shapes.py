@@ -60,25 +60,20 @@ class _Value:
     def __init__(self, value: Any):
         self.value = value
 
-    def _with(self, name: str, other: Any, swapped: bool = False) -> _Value:
+    def _with(self, name: str, other: Any, neutral: int | None = None) -> _Value:
+        if isinstance(other, int) and other == neutral:
+            return self
         other = value_of(other) if not isinstance(other, hlo.ir.Value) else other
-        operands = (other, self.value) if swapped else (self.value, other)
-        return _Value(getattr(hlo.stablehlo, name)(*operands))
+        return _Value(getattr(hlo.stablehlo, name)(self.value, other))
 
     def __add__(self, other: Any) -> _Value:
-        if isinstance(other, int) and other == 0:
-            return self
-        return self._with("add", other)
+        return self._with("add", other, 0)
 
     def __mul__(self, other: Any) -> _Value:
-        if isinstance(other, int) and other == 1:
-            return self
-        return self._with("multiply", other)
+        return self._with("multiply", other, 1)
 
     def __sub__(self, other: Any) -> _Value:
-        if isinstance(other, int) and other == 0:
-            return self
-        return self._with("subtract", other)
+        return self._with("subtract", other, 0)
 
     __radd__ = __add__
     __rmul__ = __mul__

@@ -36,20 +36,15 @@ def from_bytes(program: bytes) -> Any:
         ) from None
 
 
-def from_refined(program: bytes) -> Any:
-    """The module of bytecode, in the current context."""
-    return hlo.ir.Module.parse(program)
-
-
-def refined(module: Any, check: bool) -> bytes:
+def refined(module: Any) -> bytes:
     """A module whose `main` has static shapes, with all other shapes made static.
 
-    With `check`, its `shape_assertion` calls are evaluated: a false one raises
-    ValueError with its message.
+    Its `shape_assertion` calls are evaluated: a false one raises ValueError with its
+    message.
     """
     return _jax.mlir.refine_polymorphic_shapes(
         hlo.module_to_bytes(module),
-        enable_shape_assertions=check,
+        enable_shape_assertions=True,
         validate_static_shapes=True,
     )
 

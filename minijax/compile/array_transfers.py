@@ -86,17 +86,18 @@ def block_until_ready(x: Any) -> Any:
 
     Any leaf with a method `block_until_ready` is waited for.
     """
-    for leaf in tree_leaves(x):
-        wait = getattr(leaf, "block_until_ready", None)
-        if wait is not None:
-            wait()
-    return x
+    return _each_calls("block_until_ready", x)
 
 
 def copy_to_host_async(x: Any) -> Any:
     """Begin copying all arrays of a tree to the host; returns the tree."""
+    return _each_calls("copy_to_host_async", x)
+
+
+def _each_calls(name: str, x: Any) -> Any:
+    """The tree, after a call of the method of each leaf that has it."""
     for leaf in tree_leaves(x):
-        copy = getattr(leaf, "copy_to_host_async", None)
-        if copy is not None:
-            copy()
+        method = getattr(leaf, name, None)
+        if method is not None:
+            method()
     return x

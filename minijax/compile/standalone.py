@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import dynamic_shapes, lapack, portable_artifacts
+from minijax.backend import dynamic_shapes, hlo_parts, lapack, portable_artifacts
 from minijax.core import dtypes, hlo, lowering
 from minijax.values.symbolic_sizes import evaluate, scope_of, shape_variables
 from minijax.values.symbolic_solving import Describe, equations, symbolic_axes
@@ -138,9 +138,7 @@ def call(
         lapack.load_for(portable_artifacts.custom_call_targets(source))
         wanted = list(_main_of(source).type.inputs)
         if wanted != types and all(map(_is_static, types)):
-            source = portable_artifacts.from_refined(
-                _refined(program, list(map(str, types)))
-            )
+            source = hlo_parts.parse(_refined(program, list(map(str, types))))
         function = portable_artifacts.take_functions(
             source, context.symbols, context.module, lowering.sanitize_name(name)
         )
@@ -175,7 +173,7 @@ def _refined(program: bytes, types: Sequence[str]) -> bytes:
             target = hlo.ir.FlatSymbolRefAttr.get("_symbolic_main")
             results = hlo.func.CallOp(inner.type.results, target, given).results
             hlo.func.ReturnOp(list(results))
-        return portable_artifacts.refined(module, check=True)
+        return portable_artifacts.refined(module)
 
 
 def _converted(values: Sequence[Any], types: Sequence[Any]) -> list[Any]:

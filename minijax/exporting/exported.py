@@ -26,13 +26,7 @@ from minijax.core.array import default_device
 from minijax.core.errors import api_boundary
 from minijax.core.jit import JitFunction
 from minijax.core.jit import jit as plain_jit
-from minijax.core.language import (
-    AbstractValue,
-    Primitive,
-    ShapedArray,
-    escaped_tracer_error,
-    register,
-)
+from minijax.core.language import Primitive, ShapedArray, escaped_tracer_error, register
 from minijax.core.trees import (
     keystr,
     tree_flatten,
@@ -376,11 +370,7 @@ class _OwnDerivative:
             jitted,
             platforms=primal.platforms,
             disabled_checks=primal.disabled_safety_checks,
-        )(*map(_struct, types))
-
-
-def _struct(aval: AbstractValue) -> ShapeDtypeStruct:
-    return ShapeDtypeStruct(aval.shape, aval.dtype, weak_type=aval.weak_type)
+        )(*(ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in types))
 
 
 # ----------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from minijax.core import arithmetic as elementwise
 from minijax.core import shaping, trees
 from minijax.core.events import enter
 from minijax.core.language import JaxprEqn, Primitive, ShapedArray, get_aval
-from minijax.core.rules import Zero, instantiate
+from minijax.core.rules import instantiate
 from minijax.kernels.uninitialized import uninitialized
 from minijax.primitives.elementwise import clamping, comparing, extrema
 from minijax.primitives.index import dynamic_slicing
@@ -134,6 +134,7 @@ def write(x: Any, indexers: Sequence[NDIndexer], value: Any) -> Any:
 
 def _access_primitive(name: str) -> Primitive:
     primitive = ref_primitive(name)
+    primitive.cache_types = False
     primitive.without("meaning", "what is masked out has no value")
     primitive.without("transpose", "give the kernel a derivative by `custom_vjp`")
     primitive.without("batch", "vmap adds an axis to the grid, not to the kernel")
@@ -163,7 +164,6 @@ def _block(name: str, ref: Any, indexers: Any, mask: Any) -> ShapedArray:
 
 
 load_p = _access_primitive("masked_load")
-load_p.cache_types = False
 
 
 @load_p.def_effectful_abstract_eval
@@ -198,8 +198,7 @@ enter(discharge_rules, load_p, _load_discharge)
 def _load_jvp(primals, tangents, *, args_tree, **params) -> tuple:
     ref, indexers, mask, other = trees.tree_unflatten(args_tree, primals)
     ref_tangent, _, _, other_tangent = trees.tree_unflatten(args_tree, tangents)
-    if type(other_tangent) is Zero:
-        other_tangent = instantiate(other_tangent)
+    other_tangent = instantiate(other_tangent)
     leaves = trees.tree_leaves((ref_tangent, indexers, mask, other_tangent))
     out = load_p.bind(*primals, args_tree=args_tree, **params)
     return out, load_p.bind(*leaves, args_tree=args_tree, **params)
@@ -227,7 +226,6 @@ def _place(ref: Any, indexers: Any) -> tuple:
 load_p.pretty = _load_pieces
 
 swap_p = _access_primitive("masked_swap")
-swap_p.cache_types = False
 
 
 def _swap_type(*avals, args_tree, **_) -> tuple:
@@ -273,7 +271,6 @@ def _swap_pieces(eqn: JaxprEqn, names: Any) -> list[Any]:
 swap_p.pretty = _swap_pieces
 
 atomic_rmw_p = _access_primitive("atomic_rmw")
-atomic_rmw_p.cache_types = False
 atomic_rmw_p.without("jvp", "atomic updates have no derivative: use `custom_vjp`")
 
 

@@ -8,9 +8,7 @@ In JAX: `jax.lax`.
 
 # isort: skip_file
 # fmt: off
-import importlib as _importlib
-from typing import Any as _Any
-
+from minijax.support.late_names import late_names as _late_names
 from minijax.lax.at_index import dynamic_index_in_dim, dynamic_update_index_in_dim
 from minijax.programs.control_flow.conditionals import cond, cond_p, switch
 from minijax.programs.control_flow.fori_loops import fori_loop
@@ -157,16 +155,9 @@ from minijax.primitives.reduce.windows import (
     reduce_window_sum_p, select_and_gather_add_p, select_and_scatter_add_p,
 )
 
-
-def __getattr__(name: str) -> _Any:
-    # Loaded on first use: few programs need them.
-    if name == "linalg":
-        return _importlib.import_module("minijax.lax.linalg")
-    if name in ("FftType", "fft", "fft_p"):
-        module = _importlib.import_module("minijax.programs.linear_algebra.fourier")
-        return getattr(module, name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), "linalg", "FftType", "fft", "fft_p"})
+# Imported on first use: few programs need them.
+__getattr__, __dir__, __all__ = _late_names(
+    globals(),
+    "linalg",
+    {"minijax.programs.linear_algebra.fourier": "FftType fft fft_p"},
+)

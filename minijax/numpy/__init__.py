@@ -7,9 +7,6 @@ this room holds one group of functions; this one lists them, and importing it gi
 
 # isort: skip_file
 # fmt: off
-import importlib as _importlib
-from typing import Any as _Any
-
 from numpy import (
     array_repr, array_str, character, complexfloating, dtype, e, euler_gamma,
     flexible, floating, generic, inexact, inf, integer, iterable, nan, newaxis,
@@ -20,6 +17,7 @@ from numpy.exceptions import ComplexWarning
 from minijax.core.array import Array as ndarray
 from minijax.core.dtypes import finfo, iinfo
 from minijax.support.element_types import can_cast, isdtype, promote_types
+from minijax.support.late_names import late_names as _late_names
 from minijax.numpy.shapes.broadcasting import (
     broadcast_arrays, broadcast_shapes, broadcast_to,
 )
@@ -116,41 +114,28 @@ if hasattr(_scalar_types, "int1"):  # newer versions of ml_dtypes have it
     int1 = _scalar_types.int1
     uint1 = _scalar_types.uint1
 
-# Loaded on first use: few programs need them.
-_LAZY = ("fft", "linalg")
-_LAZY_FUNCTIONS = {
-    "rare.bit_packing": "packbits unpackbits",
-    "rare.distinct": "unique unique_all unique_counts unique_inverse unique_values",
-    "rare.fitting": "polyfit roots",
-    "rare.polynomials": (
-        "poly polyadd polyder polydiv polyint polymul polysub trim_zeros"
-    ),
-    "rare.series": "convolve corrcoef correlate cov interp polyval",
-    "rare.sets": "intersect1d isin setdiff1d setxor1d union1d",
-    "rare.windows": "bartlett blackman hamming hanning kaiser",
-    "reduce.nan_reductions": (
-        "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod "
-        "nanstd nansum nanvar"
-    ),
-    "reduce.quantiles": (
-        "median nanmedian nanpercentile nanquantile percentile quantile"
-    ),
-}
-_FILE_OF = {name: f for f, names in _LAZY_FUNCTIONS.items() for name in names.split()}
-
-
-def __getattr__(name: str) -> _Any:
-    if name in _LAZY:
-        return _importlib.import_module(f"{__name__}.{name}")
-    if name in _FILE_OF:
-        module = _importlib.import_module(f"{__name__}.{_FILE_OF[name]}")
-        globals()[name] = getattr(module, name)  # the next call finds it at once
-        return globals()[name]
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY, *_FILE_OF})
-
-
-__all__ = [name for name in __dir__() if not name.startswith("_")]
+# Imported on first use: few programs need them.
+__getattr__, __dir__, __all__ = _late_names(
+    globals(),
+    "fft linalg",
+    {
+        ".rare.bit_packing": "packbits unpackbits",
+        ".rare.distinct": (
+            "unique unique_all unique_counts unique_inverse unique_values"
+        ),
+        ".rare.fitting": "polyfit roots",
+        ".rare.polynomials": (
+            "poly polyadd polyder polydiv polyint polymul polysub trim_zeros"
+        ),
+        ".rare.series": "convolve corrcoef correlate cov interp polyval",
+        ".rare.sets": "intersect1d isin setdiff1d setxor1d union1d",
+        ".rare.windows": "bartlett blackman hamming hanning kaiser",
+        ".reduce.nan_reductions": (
+            "nanargmax nanargmin nancumprod nancumsum nanmax nanmean nanmin nanprod "
+            "nanstd nansum nanvar"
+        ),
+        ".reduce.quantiles": (
+            "median nanmedian nanpercentile nanquantile percentile quantile"
+        ),
+    },
+)

@@ -255,17 +255,14 @@ def _take_local_devices(ids: int | Sequence[int] | None) -> None:
     wanted = [ids] if isinstance(ids, int) else list(ids)
     if not wanted or len(set(wanted)) != len(wanted):
         raise ValueError(f"local_device_ids names no device, or one twice: {ids!r}.")
-    settings = clients.settings
     clients.options_of("cuda")["visible_devices"] = wanted
-    if settings.num_cpu_devices is None:
-        clients.choose(num_cpu_devices=len(wanted))
-    elif max(wanted) >= settings.num_cpu_devices:
+    there = clients.settings.num_cpu_devices
+    if there is not None and max(wanted) >= there:
         raise ValueError(
-            f"local_device_ids={ids!r}: this process has {settings.num_cpu_devices} "
-            "CPU devices (the setting jax_num_cpu_devices)."
+            f"local_device_ids={ids!r}: this process has {there} CPU devices (the "
+            "setting jax_num_cpu_devices)."
         )
-    else:
-        clients.choose(num_cpu_devices=len(wanted))
+    clients.choose(num_cpu_devices=len(wanted))
 
 
 def _is_loopback(host: str) -> bool:

@@ -110,8 +110,8 @@ def split_address(address: str) -> tuple[str, int]:
     return host.strip("[]"), int(port)
 
 
-def free_port(host: str = "127.0.0.1") -> int:
-    """A free port."""
+def free_port() -> int:
+    """A free port of this machine."""
     with socket.socket() as probe:
-        probe.bind((host, 0))
+        probe.bind(("127.0.0.1", 0))
         return probe.getsockname()[1]

@@ -291,7 +291,8 @@ def _remat_partial_eval(trace, args, params) -> list[Any]:
     bad = remat_allowed_effects.filter_not_in(jaxpr.effects)
     if bad:
         raise NotImplementedError(
-            f"Effects not supported in partial-eval of `checkpoint`/`remat`: {bad}"
+            f"Effects not supported in partial-eval of `checkpoint`/`remat`: {bad}. "
+            "Leave what has them out of the checkpointed function."
         )
     unknown = [trace.is_unknown(arg) for arg in args]
     split = rematerialize.partial_eval_jaxpr_custom(

@@ -7,9 +7,6 @@ x = random.normal(subkey, (3,))
 
 # isort: skip_file
 # fmt: off
-import importlib as _importlib
-from typing import Any as _Any
-
 from minijax.random.combined import (
     double_sided_maxwell, lognormal, maxwell, rademacher, wald,
 )
@@ -29,14 +26,9 @@ from minijax.random.population import categorical, choice, permutation
 from minijax.random.samplers import (
     bernoulli, bits, normal, randint, truncated_normal, uniform,
 )
+from minijax.support.late_names import late_names as _late_names
 
-
-def __getattr__(name: str) -> _Any:
-    # Loaded on first use: with them comes linear algebra.
-    if name in ("multivariate_normal", "orthogonal"):
-        return getattr(_importlib.import_module("minijax.random.matrices"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), "multivariate_normal", "orthogonal"})
+# Imported on first use: with them comes linear algebra.
+__getattr__, __dir__, __all__ = _late_names(
+    globals(), "", {".matrices": "multivariate_normal orthogonal"}
+)

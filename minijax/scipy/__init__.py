@@ -1,23 +1,10 @@
 """The part of SciPy's interface that minijax has."""
 
-import importlib as _importlib
-from typing import Any as _Any
-
 from minijax.scipy import special as special
 from minijax.scipy import stats as stats
+from minijax.support.late_names import late_names as _late_names
 
-# Loaded on first use: few programs need them.
-_LAZY = ("fft", "linalg", "optimize", "signal", "sparse")
-
-
-def __getattr__(name: str) -> _Any:
-    if name in _LAZY:
-        return _importlib.import_module(f"{__name__}.{name}")
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *_LAZY})
-
-
-__all__ = [name for name in __dir__() if not name.startswith("_")]
+# Imported on first use: few programs need them.
+__getattr__, __dir__, __all__ = _late_names(
+    globals(), "fft linalg optimize signal sparse", {}
+)

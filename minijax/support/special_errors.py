@@ -49,9 +49,6 @@ class TracerIntegerConversionError(JAXTypeError):
 class KeyReuseError(JAXTypeError):
     """A random key was used twice, which gives the same numbers twice."""
 
-    def __init__(self, message: str, **facts: Any) -> None:
-        super().__init__(message, **facts)
-
 
 class InconclusiveDimensionOperation(Exception):
     """A symbolic dimension cannot be compared or divided without its value."""

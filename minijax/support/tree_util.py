@@ -250,9 +250,6 @@ def tree_leaves_with_path(
     return tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)[0]
 
 
-generate_key_paths = tree_leaves_with_path
-
-
 def tree_map_with_path(
     f: Callable[..., Any],
     tree: Any,

@@ -90,10 +90,6 @@ def _may_be_saved(answer: Any) -> bool:
     )
 
 
-def _in_memory(aval: Any, kind: str) -> Any:
-    return placed_aval(aval, space_of_kind(kind))
-
-
 def _move(inputs: Sequence[Any], outputs: Sequence[Any], kind: str) -> JaxprEqn:
     """The equation that moves values to the memory of a kind."""
     params = {
@@ -208,7 +204,8 @@ def _partial_eval_jaxpr_custom(
             avals = [v.aval for v in eqn.invars]
             answer = saveable(eqn.primitive, *avals, **eqn.params)
             if isinstance(answer, Offloadable) and not _must_run_once(eqn):
-                moved = [Var(_in_memory(v.aval, answer.dst)) for v in eqn.outvars]
+                space = space_of_kind(answer.dst)
+                moved = [Var(placed_aval(v.aval, space)) for v in eqn.outvars]
                 known_eqns.append(_move(eqn.outvars, moved, answer.dst))
                 staged_eqns.append(_move(moved, eqn.outvars, answer.src))
                 residuals.update(dict.fromkeys(moved))

@@ -498,7 +498,7 @@ def at_least(first: Size, second: Size, sign: str, swapped: bool = False) -> boo
 def bounds(size: Size) -> tuple[float, float]:
     """The smallest and the largest value that a size may have, as far as it is known.
 
-    No other value is possible; that these two are possible is not said.
+    All values lie between them; the two themselves may be impossible.
     """
     if not is_symbolic(size):
         return size, size

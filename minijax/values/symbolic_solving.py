@@ -97,42 +97,42 @@ def solve(shapes: Shapes, actual: Shapes, describe: Describe) -> dict[str, Size]
     """
     values: dict[str, Size] = {}
     axes = symbolic_axes(shapes)
+
+    def mismatch(what: str) -> ValueError:
+        specs = ", ".join(f"{describe(i, axis)} = '{size}'" for i, axis, size in axes)
+        return ValueError(
+            "Input shapes do not match the polymorphic shapes specification. "
+            f"{what}. The function was exported for {specs}."
+        )
+
     for equation in equations(shapes):
         size = actual[equation.argument][equation.axis]
         where = describe(equation.argument, equation.axis)
         spec = shapes[equation.argument][equation.axis]
         value, left = divmod(size - evaluate(equation.rest, values), equation.times)
         if left != 0:
-            raise _mismatch(
+            raise mismatch(
                 f"{where} is {size}, which '{spec}' does not equal for any whole "
-                f"number '{equation.name}'",
-                axes,
-                describe,
+                f"number '{equation.name}'"
             )
         if _surely(operator.lt, value, 1):
-            raise _mismatch(
+            raise mismatch(
                 f"Expected value >= 1 for dimension variable '{equation.name}', and "
-                f"'{spec}' for {where} = {size} gives {value}",
-                axes,
-                describe,
+                f"'{spec}' for {where} = {size} gives {value}"
             )
         values[equation.name] = value
     for argument, axis, size in axes:
         expected, given = evaluate(size, values), actual[argument][axis]
         if _surely(_differ, expected, given):
-            raise _mismatch(
+            raise mismatch(
                 f"{describe(argument, axis)} is {given}, and '{size}' is {expected} "
-                f"for {_shown(values)}",
-                axes,
-                describe,
+                f"for {_shown(values)}"
             )
     if axes and not any(map(is_symbolic, values.values())):
         failed = scope_of(axes[0][2]).failed_check(values)
         if failed is not None:
-            raise _mismatch(
-                f"The constraint '{failed}' does not hold for {_shown(values)}",
-                axes,
-                describe,
+            raise mismatch(
+                f"The constraint '{failed}' does not hold for {_shown(values)}"
             )
     return values
 
@@ -151,11 +151,3 @@ def _differ(first: Size, second: Size) -> bool:
 
 def _shown(values: dict[str, Size]) -> str:
     return ", ".join(f"{name} = {value}" for name, value in values.items())
-
-
-def _mismatch(what: str, axes: Any, describe: Describe) -> ValueError:
-    specs = ", ".join(f"{describe(i, axis)} = '{size}'" for i, axis, size in axes)
-    return ValueError(
-        "Input shapes do not match the polymorphic shapes specification. "
-        f"{what}. The function was exported for {specs}."
-    )

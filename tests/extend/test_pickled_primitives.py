@@ -4,8 +4,8 @@ import pickle
 import subprocess
 import sys
 
-import minijax.experimental.pallas
-import minijax.extend.core.primitives
+import minijax.experimental.pallas  # noqa: F401
+import minijax.extend.core.primitives  # noqa: F401
 from minijax.core.language import all_primitives
 
 READ = """

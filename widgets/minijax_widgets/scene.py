@@ -450,7 +450,6 @@ class Scene:
         role: str = "value",
         base: float | None = None,
         dash: bool = False,
-        text: str = "",
         **times: Unpack[Times],
     ) -> None:
         """Places a stepped curve: each point's height holds until the next point's x.
@@ -466,10 +465,7 @@ class Scene:
             closed = line([*corners, (corners[-1][0], base), (corners[0][0], base)])
             drawn.append(path(closed + "Z", fill=f"{role}-wash"))
         drawn.append(path(d, role, 1.8, dash="5 3" if dash else ""))
-        if text:
-            top = min(corners, key=lambda corner: corner[1])
-            drawn.append(words(top[0], top[1] - 6, text, role, 12))
-        self._add(0, 0, drawn, key, text or "curve", path(d, "halo", 8), times)
+        self._add(0, 0, drawn, key, "curve", path(d, "halo", 8), times)
 
     def text(
         self,

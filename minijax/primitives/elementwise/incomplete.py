@@ -29,13 +29,9 @@ from minijax.core.rules import floats, nary
 from minijax.primitives.elementwise import comparing, rounding, special
 from minijax.primitives.elementwise.elementary import log1p
 from minijax.primitives.reduce import reductions
-from minijax.primitives.shape import broadcasting
+from minijax.primitives.shape.broadcasting import full_like
 
 _MAX_STEPS = 2000
-
-
-def _full(like: Any, value: Any) -> Any:
-    return broadcasting.full_like(like, value)
 
 
 def _loop(
@@ -122,13 +118,13 @@ def _uses_fraction(a: Any, x: Any) -> Any:
 
 def _gamma_start(a: Any, x: Any) -> list[Any]:
     """What the series and the fraction carry along."""
-    one, zero = _full(x, 1), _full(x, 0)
+    one, zero = full_like(x, 1), full_like(x, 0)
     use = _uses_fraction(a, x)
     # Where a loop's formula is not used, it runs on numbers with which it ends at once.
     a_series = elementwise.select(use, one, a)
     x_series = elementwise.select(use, zero, x)
     a_fraction = elementwise.select(use, a, one)
-    x_fraction = elementwise.select(use, x, _full(x, 2))
+    x_fraction = elementwise.select(use, x, full_like(x, 2))
     y = sub(one, a_fraction)
     z = add(add(x_fraction, y), one)
     p1 = add(x_fraction, one)
@@ -180,18 +176,18 @@ def _gamma_step(*values: Any) -> list[Any]:
     dp = add(sub(sub(mul(dp1, z), p1), mul(dp2, yc)), mul(p2, c))
     dq = add(sub(sub(mul(dq1, z), q1), mul(dq2, yc)), mul(q2, c))
     defined = elementwise.ne(q, _scalar(x, 0))
-    safe = elementwise.select(defined, q, _full(q, 1))
+    safe = elementwise.select(defined, q, full_like(q, 1))
     new = elementwise.select(defined, div(p, safe), answer)
     new_slope = elementwise.select(defined, div(sub(dp, mul(new, dq)), safe), slope)
     error = rounding.abs(div(sub(new, answer), new))
-    error = elementwise.select(defined, error, _full(error, 1))
+    error = elementwise.select(defined, error, full_like(error, 1))
     change = rounding.abs(sub(new_slope, slope))
-    change = elementwise.select(defined, change, _full(change, 1))
+    change = elementwise.select(defined, change, full_like(change, 1))
     # Convergents grow; only their ratio counts.
     scale = elementwise.select(
         elementwise.gt(rounding.abs(p), div(one, _epsilon(x))),
-        _full(x, float(dtypes.finfo(get_aval(x).dtype).eps)),
-        _full(x, 1),
+        full_like(x, float(dtypes.finfo(get_aval(x).dtype).eps)),
+        full_like(x, 1),
     )
     p1, q1, p, q = (mul(value, scale) for value in (p1, q1, p, q))
     dp1, dq1, dp, dq = (mul(value, scale) for value in (dp1, dq1, dp, dq))
@@ -214,12 +210,14 @@ def _choose(a: Any, x: Any, fraction: Any, series: Any) -> Any:
 def _limits(a: Any, x: Any, out: Any, at_zero: float, at_infinity: float) -> Any:
     """The value where the formulas do not hold: x = 0, x = inf, and outside."""
     zero = _scalar(x, 0)
-    out = elementwise.select(elementwise.eq(x, zero), _full(out, at_zero), out)
+    out = elementwise.select(elementwise.eq(x, zero), full_like(out, at_zero), out)
     infinite = elementwise.eq(x, _scalar(x, np.inf))
-    out = elementwise.select(infinite, _full(out, at_infinity), out)
+    out = elementwise.select(infinite, full_like(out, at_infinity), out)
     wrong = comparing.bitwise_or(elementwise.lt(x, zero), elementwise.le(a, zero))
     nan = comparing.bitwise_or(elementwise.ne(x, x), elementwise.ne(a, a))
-    return elementwise.select(comparing.bitwise_or(wrong, nan), _full(out, np.nan), out)
+    return elementwise.select(
+        comparing.bitwise_or(wrong, nan), full_like(out, np.nan), out
+    )
 
 
 def _igamma_finish(a: Any, x: Any, *values: Any) -> Any:
@@ -298,7 +296,7 @@ random_gamma_grad_p.without("jvp", "JAX has no second derivative of samples eith
 def _density(t: Any, a: Any, x: Any) -> Any:
     """t x^(a-1) e^-x / Gamma(a)."""
     minus = neg(x)
-    power = mul(sub(a, _full(a, 1)), log(x))
+    power = mul(sub(a, full_like(a, 1)), log(x))
     return mul(t, exp(sub(add(minus, power), special.lgamma(a))))
 
 
@@ -352,12 +350,12 @@ def _beta_arguments(a: Any, b: Any, x: Any) -> tuple[Any, Any, Any]:
 def _away_from_zero(value: Any) -> Any:
     tiny = float(dtypes.finfo(get_aval(value).dtype).tiny) * 1e4
     near = elementwise.lt(rounding.abs(value), _scalar(value, tiny))
-    return elementwise.select(near, _full(value, tiny), value)
+    return elementwise.select(near, full_like(value, tiny), value)
 
 
 def _beta_start(a: Any, b: Any, x: Any) -> list[Any]:
     a, b, x = _beta_arguments(a, b, x)
-    one = _full(x, 1)
+    one = full_like(x, 1)
     first = div(mul(add(a, b), x), add(a, one))
     d = div(one, _away_from_zero(sub(one, first)))
     return [a, b, x, one, one, d, d, one]
@@ -379,7 +377,7 @@ def _beta_step(*values: Any) -> list[Any]:
     )
     change = None
     for term in (even, odd):
-        d = div(_full(x, 1), _away_from_zero(add(one, mul(term, d))))
+        d = div(full_like(x, 1), _away_from_zero(add(one, mul(term, d))))
         c = _away_from_zero(add(one, div(term, c)))
         change = mul(c, d)
         h = mul(h, change)
@@ -394,13 +392,13 @@ def _beta_finish(a: Any, b: Any, x: Any, *values: Any) -> Any:
     powers = add(mul(first, log(y)), mul(second, log1p(neg(y))))
     value = div(mul(exp(sub(powers, log_beta)), fraction), first)
     out = elementwise.select(_swaps(a, b, x), sub(one, value), value)
-    out = elementwise.select(elementwise.le(x, zero), _full(out, 0), out)
-    out = elementwise.select(elementwise.ge(x, one), _full(out, 1), out)
+    out = elementwise.select(elementwise.le(x, zero), full_like(out, 0), out)
+    out = elementwise.select(elementwise.ge(x, one), full_like(out, 1), out)
     outside = comparing.bitwise_or(elementwise.lt(x, zero), elementwise.gt(x, one))
     no_shape = comparing.bitwise_or(elementwise.le(a, zero), elementwise.le(b, zero))
     wrong = comparing.bitwise_or(outside, no_shape)
     wrong = comparing.bitwise_or(wrong, elementwise.ne(x, x))
-    return elementwise.select(wrong, _full(out, np.nan), out)
+    return elementwise.select(wrong, full_like(out, np.nan), out)
 
 
 regularized_incomplete_beta_p = nary(

@@ -271,7 +271,8 @@ def _scatter_jvp(primals, tangents, *, update_jaxpr, dimension_numbers, **params
 def _scatter_transpose(ct, operand, indices, updates, **params) -> list:
     if not params["unique_indices"]:
         raise NotImplementedError(
-            "scatter transpose is only implemented where unique_indices=True"
+            "scatter transpose is only implemented where unique_indices=True; pass it "
+            "when no index is repeated."
         )
     operand_ct = updates_ct = None
     numbers = params["dimension_numbers"]

@@ -152,10 +152,6 @@ conv_general_dilated_p = standard_primitive(
 )
 
 
-def _spatial(spec: Sequence[int]) -> tuple[int, ...]:
-    return tuple(spec[2:])
-
-
 def _swapped(spec: Sequence[int]) -> tuple[int, ...]:
     """A spec with its first two entries (batch and feature, say) exchanged."""
     return (spec[1], spec[0], *spec[2:])
@@ -207,7 +203,7 @@ def _as_dtype(x, dtype) -> Any:
 
 def _sizes(x: Any, spec: Sequence[int]) -> list[int]:
     shape = x.shape if hasattr(x, "shape") else get_aval(x).shape
-    return [shape[d] for d in _spatial(spec)]
+    return [shape[d] for d in spec[2:]]
 
 
 def _spread_sizes(ct: Any, lhs: Any, rhs: Any, params: dict[str, Any]) -> list[Any]:
@@ -239,7 +235,7 @@ def _transpose_image(ct: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
     if groups > 1:
         # The groups move from the kernel's output features to its input features.
         rhs = _axis_into(rhs_spec[0], rhs_spec[1], split_axis(rhs, rhs_spec[0], groups))
-    reversed_kernel = rearranging.rev(rhs, _spatial(rhs_spec))
+    reversed_kernel = rearranging.rev(rhs, tuple(rhs_spec[2:]))
     kernel = _as_dtype(reversed_kernel, get_aval(ct).dtype)
     out = conv_general_dilated(ct, kernel, **(params | changed))
     out = _as_dtype(out, lhs.aval.dtype)
@@ -536,7 +532,7 @@ def conv_transpose(
             (k - 1 - low, k - 1 - high) for k, (low, high) in zip(effective, padding)
         ]
     if transpose_kernel:
-        rhs = rearranging.rev(rhs, _spatial(numbers.rhs_spec))
+        rhs = rearranging.rev(rhs, tuple(numbers.rhs_spec[2:]))
         axes = list(range(rank))
         first, second = numbers.rhs_spec[:2]
         axes[first], axes[second] = axes[second], axes[first]

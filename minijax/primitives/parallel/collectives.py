@@ -92,6 +92,14 @@ def _group_size(axis_name: Axes, groups: tuple | None) -> int:
     return size if groups is None else len(groups[0])
 
 
+def _refuse_groups(name: str, groups: Any) -> None:
+    if groups is not None:
+        raise NotImplementedError(
+            f"{name} with axis_index_groups is not supported over a vmapped axis. "
+            "Split it into two axes, vmap over both, and name one of them."
+        )
+
+
 def _check_axis(name: str, axis: int, rank: int) -> None:
     if not -rank <= axis < rank:
         raise IndexError(f"{name}={axis} of an operand with {rank} dimensions")
@@ -146,10 +154,7 @@ def _all_reduce(
             out = primitive.bind(x, axes=moved, axis_index_groups=axis_index_groups)
             removed = sum(isinstance(axis, int) and axis < dim for axis in moved)
             return out, dim - removed
-        if axis_index_groups is not None:
-            raise NotImplementedError(
-                f"{name} with axis_index_groups is not supported over a vmapped axis"
-            )
+        _refuse_groups(name, axis_index_groups)
         if dim is not_mapped:
             rest = tuple(axis for axis in axes if axis != axis_data.name)
             if name == "psum":
@@ -283,10 +288,10 @@ def exchange(
 
     `batch_mapped(x, dim, axis_data, **params)` is what becomes of it once the axis has
     a position: (out, out dim). `lower` is the lowering rule over a mesh axis.
-    `batch_one_of(x, dim, axis_data, names, **params)` is
-    the same for one of several axes; None where that is not supported. `adds_axes` says
-    how many axes more the output has than the operand, unless it is `tiled`. `moves`
-    says what the operand is over the axes, and what the result is.
+    `batch_one_of(x, dim, axis_data, names, **params)` is the same for one of several
+    axes; None where that is not supported. `adds_axes` says how many axes more the
+    output has than the operand, unless it is `tiled`. `moves` says what the operand is
+    over the axes, and what the result is.
     """
     primitive = register(Primitive(name))
     primitive.cache_types = False
@@ -315,11 +320,10 @@ def exchange(
                 dim += adds_axes
             return out, dim
         if len(names) > 1 and batch_one_of is None:
-            raise NotImplementedError(f"{name} over several axes under vmap")
-        if params.get("axis_index_groups") is not None:
             raise NotImplementedError(
-                f"{name} with axis_index_groups is not supported over a vmapped axis"
+                f"{name} over several axes under vmap: call it for one after the other."
             )
+        _refuse_groups(name, params.get("axis_index_groups"))
         if batch_one_of is not None and len(names) > 1:
             return batch_one_of(x, dim, axis_data, names, **params)
         return batch_mapped(x, dim, axis_data, **params)
@@ -733,9 +737,7 @@ def all_to_all(
             if split < concat:
                 concat += 1
                 value = expand_dims(value, (concat,))
-            elif split == concat:
-                pass
-            else:
+            elif split > concat:
                 value = expand_dims(value, (concat,))
                 split += 1
         out = all_to_all_p.bind(

@@ -56,7 +56,8 @@ def current_axes() -> tuple:
 def _mesh() -> Any:
     if _current.mesh is None:
         raise NotImplementedError(
-            "a collective over a mesh axis is compiled inside shard_map only"
+            "a collective over a mesh axis is compiled inside shard_map only: map the "
+            "function that calls it by `shard_map`."
         )
     return _current.mesh
 

@@ -260,7 +260,8 @@ def _gather_transpose(ct, t, x, *, select_prim, **params):
     if any(step != 1 for step in params["window_dilation"]):
         raise NotImplementedError(
             "VJP not implemented for select_and_gather (MaxPool) with window dilation, "
-            f"got window_dilation={params['window_dilation']}."
+            f"got window_dilation={params['window_dilation']}. Take the maximum over "
+            "`conv_general_dilated_patches`, which has a derivative."
         )
     base = params["base_dilation"]
     spread = any(step != 1 for step in base)

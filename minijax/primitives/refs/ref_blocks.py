@@ -70,7 +70,9 @@ def add(x: Any, indexers: Sequence[NDIndexer], value: Any) -> Any:
     Raises NotImplementedError for an index of an index.
     """
     if len(indexers) > 1:
-        raise NotImplementedError("Only single indexer is supported.")
+        raise NotImplementedError(
+            "Only single indexer is supported: write one index for `ref.at[i].at[j]`."
+        )
     if not indexers or selects_everything(indexers[0]):
         return elementwise.add(x, value)
     (indexer,) = indexers

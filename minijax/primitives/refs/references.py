@@ -100,7 +100,10 @@ def _batched_block(
     if not indexers:
         return list(leaves), tree, ref_dim, None
     if len(indexers) > 1:
-        raise NotImplementedError("Batching with multiple indexers not supported.")
+        raise NotImplementedError(
+            "Batching with multiple indexers not supported: write one index for "
+            "`ref.at[i].at[j]`."
+        )
     new, dim, order = batched(
         indexers[0], dims, axis_data.size, get_aval(ref).shape, ref_dim
     )

@@ -189,7 +189,9 @@ def check_effects(name: str, *programs: ClosedJaxpr) -> None:
     every = frozenset().union(*(closed.effects for closed in programs))
     bad = control_flow_allowed_effects.filter_not_in(every)
     if bad:
-        raise NotImplementedError(f"Effects not supported in `{name}`: {bad}")
+        raise NotImplementedError(
+            f"Effects not supported in `{name}`: {bad}. Move what has them out of it."
+        )
 
 
 def check_distinct_refs(name: str, args: Sequence[Any], consts: Sequence[Any]) -> None:

@@ -471,7 +471,10 @@ def _cond_partial_eval(trace, args, params) -> list[Any]:
     del rest_params["branches"]
     index_unknown, *own = (trace.is_unknown(arg) for arg in args)
     if any(isinstance(e, RefEffect) for closed in branches for e in closed.effects):
-        raise NotImplementedError("State effect not supported in cond partial-eval.")
+        raise NotImplementedError(
+            "State effect not supported in cond partial-eval. Return the new content "
+            "from the branches, and write the ref after the cond."
+        )
     if index_unknown:
         with set_current_trace(trace.unknown):
             return cond_p.bind(*args, **params)
@@ -534,7 +537,10 @@ def _answering(
 @cond_p.def_batch
 def _cond_batch(axis_data, args, dims, *, branches, **params) -> tuple[list, list]:
     if any(isinstance(e, RefEffect) for closed in branches for e in closed.effects):
-        raise NotImplementedError("State effect not supported in vmap-of-cond.")
+        raise NotImplementedError(
+            "State effect not supported in vmap-of-cond. Return the new content from "
+            "the branches, and write the ref after the cond."
+        )
     if any({io_effect, ordered_io_effect} & closed.effects for closed in branches):
         raise NotImplementedError(
             "IO effect not supported in vmap-of-cond: with an index for each example "

@@ -321,7 +321,8 @@ def _linear_solve_transpose(cts, *args, const_lengths, jaxprs) -> list[Any]:
         )
     if any(type(ct) is not Zero for ct in cts[len(b) :]):
         raise NotImplementedError(
-            "custom_linear_solve has no derivative of its auxiliary results"
+            "custom_linear_solve has no derivative of its auxiliary results: apply "
+            "`lax.stop_gradient` to them."
         )
     answers = linear_solve_p.bind(
         *(x for group in consts.transpose() for x in group),

@@ -575,7 +575,8 @@ def _while_discharge(discharged, *args, **params) -> tuple[list, list]:
     cond_writes = _writes(loop.cond_jaxpr, operands.cond_consts)
     if cond_writes & _writes(loop.body_jaxpr, operands.body_consts):
         raise NotImplementedError(
-            "Cannot write to the same ref in both cond and body of while loop."
+            "Cannot write to the same ref in both cond and body of while loop. Write "
+            "it in the body only."
         )
     pure_condition = jaxpr_as_fun(
         discharge.discharge_state(loop.cond_jaxpr, is_ref.of_condition.flat)

@@ -108,7 +108,8 @@ class custom_vjp(CustomFunction):
         """
         if optimize_remat and symbolic_zeros:
             raise NotImplementedError(
-                "remat optimization for custom_vjp does not support symbolic zeros"
+                "remat optimization for custom_vjp does not support symbolic zeros: "
+                "leave out optimize_remat or symbolic_zeros."
             )
         if optimize_remat:
             flat = functools.partial(_FlatFwd, symbolic=False)

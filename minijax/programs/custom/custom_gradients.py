@@ -258,7 +258,8 @@ def _linear_call_transpose(
     own, residuals = args[:num_callee_consts], args[num_callee_consts:count]
     if any(is_linear(x) for x in args[:count]):
         raise NotImplementedError(
-            "linear_call cannot be transposed in its residual arguments"
+            "linear_call cannot be transposed in its residual arguments; pass what is "
+            "to be transposed among the linear ones."
         )
     answers = linear_call_p.bind(
         *consts,

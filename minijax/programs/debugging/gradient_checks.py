@@ -43,7 +43,7 @@ def _check_close(xs: Any, ys: Any, atol: Any, rtol: Any, message: str) -> None:
     """AssertionError unless two trees of arrays are close."""
 
     def check(x: Any, y: Any) -> None:
-        x, y = _plain(x), _plain(y)
+        x, y = np.asarray(x), np.asarray(y)
         if x.shape != y.shape:
             raise AssertionError(f"{message}: shapes {x.shape} and {y.shape} differ")
         if dtypes.is_float0(x.dtype) or dtypes.is_float0(y.dtype):
@@ -58,13 +58,9 @@ def _check_close(xs: Any, ys: Any, atol: Any, rtol: Any, message: str) -> None:
     tree_map(check, xs, ys)
 
 
-def _plain(x: Any) -> np.ndarray:
-    return np.asarray(x)
-
-
 def _check_dtypes(xs: Any, ys: Any, message: str) -> None:
     def check(x: Any, y: Any) -> None:
-        kinds = [dtypes.canonicalize_dtype(_plain(z).dtype) for z in (x, y)]
+        kinds = [dtypes.canonicalize_dtype(np.asarray(z).dtype) for z in (x, y)]
         if kinds[0] != kinds[1]:
             raise AssertionError(f"{message}: dtypes {kinds[0]} and {kinds[1]} differ")
 
@@ -73,7 +69,7 @@ def _check_dtypes(xs: Any, ys: Any, message: str) -> None:
 
 def _random_like(random: np.random.RandomState, x: Any) -> Any:
     """Normal numbers of the shape and dtype of `x`; a number for a number."""
-    array = _plain(x)
+    array = np.asarray(x)
     values = np.asarray(random.randn(*array.shape), array.dtype)
     if array.dtype.kind == "c":
         values = values + array.dtype.type(1j) * random.randn(*array.shape)
@@ -83,7 +79,7 @@ def _random_like(random: np.random.RandomState, x: Any) -> Any:
 
 def _shifted(args: Any, tangents: Any, step: float) -> Any:
     def shift(x: Any, t: Any) -> Any:
-        array = _plain(x)
+        array = np.asarray(x)
         moved = np.asarray(array + np.asarray(t * step, array.dtype), array.dtype)
         return moved.item() if isinstance(x, (bool, int, float, complex)) else moved
 
@@ -95,7 +91,7 @@ def _numerical_jvp(f: Callable, args, tangents, eps: float) -> Any:
     ahead, behind = (f(*_shifted(args, tangents, step)) for step in (eps, -eps))
 
     def quotient(x: Any, y: Any) -> np.ndarray:
-        x, y = _plain(x), _plain(y)
+        x, y = np.asarray(x), np.asarray(y)
         with np.errstate(invalid="ignore"):
             difference = np.where(x == y, np.zeros((), x.dtype), x - y)
         return np.asarray(difference * (0.5 / eps), x.dtype)
@@ -158,9 +154,9 @@ def check_vjp(
     tangents = tree_map(random_like, tuple(args))
     quotient = _numerical_jvp(f, tuple(args), tangents, eps)
     cotangents = tree_map(random_like, value)
-    conjugated = tree_map(lambda ct: np.conj(_plain(ct)), cotangents)
+    conjugated = tree_map(lambda ct: np.conj(np.asarray(ct)), cotangents)
     answers = pullback(conjugated)
-    backward = _inner(tangents, tree_map(lambda ct: np.conj(_plain(ct)), answers))
+    backward = _inner(tangents, tree_map(lambda ct: np.conj(np.asarray(ct)), answers))
     forward = _inner(quotient, cotangents)
     message = f"{err_msg} cotangent projection".strip()
     _check_close(backward, forward, atol, rtol, message)
@@ -169,7 +165,7 @@ def check_vjp(
 def _inner(xs: Any, ys: Any) -> Any:
     """The real inner product of two trees; without inexact leaves, zero."""
     pairs = zip(tree_flatten(xs)[0], tree_flatten(ys)[0], strict=True)
-    arrays = [(_plain(x), _plain(y)) for x, y in pairs]
+    arrays = [(np.asarray(x), np.asarray(y)) for x, y in pairs]
     products = [
         np.real(np.vdot(x, y)) for x, y in arrays if not dtypes.is_float0(y.dtype)
     ]

@@ -119,7 +119,7 @@ def _eigh_jvp(primals, tangents, **params) -> tuple:
     subset = params["subset_by_index"]
     if subset is not None and tuple(subset) != (0, a.shape[-1]):
         raise NotImplementedError(
-            "Derivatives not defined for partial eigen decomposition."
+            "Derivatives not defined for partial eigen decomposition: slice a full one."
         )
     v, w = eigh_p.bind(symmetrized(a), **params)
     inverse_gaps = _inverse_gaps(w.astype(a.dtype), True)
@@ -451,7 +451,7 @@ def _svd_on_gpu(ctx, a, types, full_matrices, compute_uv, algorithm) -> list:
     if algorithm in (None, SvdAlgorithm.DEFAULT):
         algorithm = SvdAlgorithm.JACOBI if small else SvdAlgorithm.QR
     if algorithm is SvdAlgorithm.DIVIDE_AND_CONQUER:
-        raise NotImplementedError("cuSOLVER has no divide-and-conquer SVD.")
+        raise NotImplementedError("cuSOLVER has no divide-and-conquer SVD: use QR.")
     if algorithm is SvdAlgorithm.QR:
         # It takes tall matrices; a wide one is read by rows, as its transpose.
         wide = rows < columns

@@ -109,7 +109,10 @@ reduce_window_p.without(
 def _batch(axis_data, args, dims, **params) -> tuple:
     half = len(args) // 2
     if any(dim is not None for dim in dims[half:]):
-        raise NotImplementedError("reduce_window batching of init values")
+        raise NotImplementedError(
+            "reduce_window batching of init values: pass one that all examples share, "
+            "and combine the result with each example's own."
+        )
     operands = [
         batch_at_front(x, dim, axis_data.size)
         for x, dim in zip(args[:half], dims[:half])

@@ -346,10 +346,6 @@ def _reshape(ins: Types, params: Params, outs: Types) -> list[Cut]:
     return [tuple(found)]
 
 
-def _count(mesh: Any, names: Sequence[Any]) -> int:
-    return math.prod(mesh.shape[name] for name in names)
-
-
 def _groups(old: Sequence[int], new: Sequence[int]) -> list[tuple[list, list]]:
     """Runs of dimensions whose sizes have the same product before and after."""
     groups: list[tuple[list, list]] = []
@@ -412,7 +408,7 @@ def _still_divided(
     """The cut, if the sizes that changed can still be divided by it."""
     mesh = _mesh_of([x])
     for old, new, part in zip(sizes, out.shape, cut):
-        count = _count(mesh, axes_in(part))
+        count = math.prod(mesh.shape[name] for name in axes_in(part))
         if old != new and new % count:
             fail(
                 f"{name} on sharded dims where out dim ({new}) is not divisible by "

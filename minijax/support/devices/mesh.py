@@ -116,35 +116,21 @@ class BaseMesh:
     def _names_of(self, wanted: AxisType) -> tuple[AxisName, ...]:
         return tuple(n for n, t in self._name_to_type.items() if t is wanted)
 
-    @functools.cached_property
-    def auto_axes(self) -> tuple[AxisName, ...]:
-        """The names of the Auto axes."""
-        return self._names_of(AxisType.Auto)
+    # The names of the axes of a type.
+    auto_axes = functools.cached_property(lambda self: self._names_of(AxisType.Auto))
+    explicit_axes = functools.cached_property(
+        lambda self: self._names_of(AxisType.Explicit)
+    )
+    manual_axes = functools.cached_property(
+        lambda self: self._names_of(AxisType.Manual)
+    )
 
-    @functools.cached_property
-    def explicit_axes(self) -> tuple[AxisName, ...]:
-        """The names of the Explicit axes."""
-        return self._names_of(AxisType.Explicit)
-
-    @functools.cached_property
-    def manual_axes(self) -> tuple[AxisName, ...]:
-        """The names of the Manual axes."""
-        return self._names_of(AxisType.Manual)
-
-    @property
-    def are_all_axes_auto(self) -> bool:
-        """Whether there are axes, and all are Auto."""
-        return bool(self.axis_types) and len(self.auto_axes) == len(self.axis_types)
-
-    @property
-    def are_all_axes_explicit(self) -> bool:
-        """Whether there are axes, and all are Explicit."""
-        return bool(self.axis_types) and len(self.explicit_axes) == len(self.axis_types)
-
-    @property
-    def are_all_axes_manual(self) -> bool:
-        """Whether there are axes, and all are Manual."""
-        return bool(self.axis_types) and len(self.manual_axes) == len(self.axis_types)
+    # Whether there are axes, and all are of a type.
+    are_all_axes_auto = property(lambda self: {*self.axis_types} == {AxisType.Auto})
+    are_all_axes_explicit = property(
+        lambda self: {*self.axis_types} == {AxisType.Explicit}
+    )
+    are_all_axes_manual = property(lambda self: {*self.axis_types} == {AxisType.Manual})
 
     _any_axis_auto = property(lambda self: bool(self.auto_axes))
     _any_axis_explicit = property(lambda self: bool(self.explicit_axes))
@@ -436,17 +422,12 @@ class AbstractMesh(BaseMesh):
     def __exit__(self, *exception: Any) -> None: ...
 
     def __getattr__(self, name: str) -> Any:
-        if name in (
-            "device_ids",
-            "devices",
-            "is_multi_process",
-            "local_devices",
-            "local_mesh",
-        ):
+        if name in _OF_DEVICES:
             raise ValueError(f"AbstractMesh does not implement {name}")
         raise AttributeError(f"AbstractMesh has no attribute {name!r}")
 
 
+_OF_DEVICES = "device_ids devices is_multi_process local_devices local_mesh".split()
 _meshes: weakref.WeakValueDictionary[Any, Mesh] = weakref.WeakValueDictionary()
 _abstract_meshes: weakref.WeakValueDictionary[Any, AbstractMesh]
 _abstract_meshes = weakref.WeakValueDictionary()

@@ -16,7 +16,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from minijax.compile import cross_compiling
-from minijax.core import lowering
 from minijax_lab.explain.hlo_text import Module, parse
 from minijax_lab.explain.jaxpr import JaxprRecording
 from minijax_lab.explain.kernels import kernels_of, members_of
@@ -154,12 +153,10 @@ def record_fusion_steps(
 
 
 def fusion_steps_of(
-    levels: Levels,
-    machine: cross_compiling.Target,
-    lowered: lowering.Lowered | None = None,
+    levels: Levels, machine: cross_compiling.Target
 ) -> FusionStepsRecording:
-    """The recording of levels that may have been lowered already."""
-    lowered = levels.lower(machine.platform) if lowered is None else lowered
+    """The recording of a function's levels."""
+    lowered = levels.lower(machine.platform)
     on_gpu = machine.platform == "cuda"
     options = {"passes": ".*", "fusion_steps": on_gpu}
     with compiled_with_dump(levels, machine, lowered, **options) as dump:

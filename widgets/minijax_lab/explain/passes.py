@@ -14,7 +14,6 @@ from typing import Any
 
 from minijax.backend import dumps
 from minijax.compile import cross_compiling
-from minijax.core import lowering
 from minijax_lab.explain.equation_marks import equation_in
 from minijax_lab.explain.hlo_text import COMMENT, CONFIG, HEADER, METADATA, OP_NAME
 from minijax_lab.explain.jaxpr import JaxprRecording
@@ -197,13 +196,9 @@ def record_passes(
     return passes_of(levels_of(function, args, kwargs), target_named(target))
 
 
-def passes_of(
-    levels: Levels,
-    machine: cross_compiling.Target,
-    lowered: lowering.Lowered | None = None,
-) -> PassesRecording:
-    """The recording of levels that may have been lowered already."""
-    lowered = levels.lower(machine.platform) if lowered is None else lowered
+def passes_of(levels: Levels, machine: cross_compiling.Target) -> PassesRecording:
+    """The recording of a function's levels."""
+    lowered = levels.lower(machine.platform)
     with compiled_with_dump(levels, machine, lowered, passes=".*") as dump:
         names = dump.names()
         prefix = main_module(names)
