@@ -28,7 +28,6 @@ from minijax.core.trees import (
     keystr,
     tree_flatten,
     tree_flatten_with_path,
-    tree_leaves,
     tree_structure,
     tree_unflatten,
 )
@@ -366,15 +365,3 @@ def paths_of(tree: Any) -> tuple[list[str], list[Any], Any]:
     """(paths of the leaves as text, leaves, tree)."""
     pairs, structure = tree_flatten_with_path(tree)
     return [keystr(path) for path, _ in pairs], [leaf for _, leaf in pairs], structure
-
-
-__all__ = [
-    "BlockMapping",
-    "GridMapping",
-    "check_same_tree",
-    "grid_mapping_of",
-    "index_aval",
-    "is_misfit",
-    "paths_of",
-    "tree_leaves",
-]
