@@ -16,8 +16,18 @@ from minijax.support.settings import declare, override
 
 declare("tpu_interpret_mode", None)
 
-# What stands for machines that the interpreter does not play.
-_ONE_CORE = "the interpreter runs all programs on one core"
+# What the interpreter refuses, and why: other values than the defaults of these.
+_REFUSED = {
+    "num_cores_or_threads": (
+        "num_cores_or_threads > 1: the interpreter runs all programs on one core"
+    ),
+    "vector_clock_size": (
+        "vector_clock_size: races are found without clocks, from the grid"
+    ),
+    "skip_floating_point_ops": "skip_floating_point_ops: all operations are computed",
+    "buffer_bounds": "buffer_bounds='padded': a block ends where its array ends",
+    "logging_mode": "logging_mode: use `findings()` to see what was found",
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -72,26 +82,8 @@ class InterpretParams:
                 "Number of cores or threads must be at least 1, but got "
                 f"{self.num_cores_or_threads}."
             )
-        for there, what in (
-            (self.num_cores_or_threads > 1, f"num_cores_or_threads > 1: {_ONE_CORE}"),
-            (
-                self.vector_clock_size is not None,
-                "vector_clock_size: races are found without clocks, from the grid",
-            ),
-            (
-                self.skip_floating_point_ops,
-                "skip_floating_point_ops: all operations are computed",
-            ),
-            (
-                self.buffer_bounds == "padded",
-                "buffer_bounds='padded': a block ends where its array ends",
-            ),
-            (
-                self.logging_mode is not None,
-                "logging_mode: use `findings()` to see what was found",
-            ),
-        ):
-            if there:
+        for name, what in _REFUSED.items():
+            if getattr(self, name) != getattr(type(self), name):
                 raise NotImplementedError(f"InterpretParams: {what}.")
 
     @property
