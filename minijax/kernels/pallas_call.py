@@ -54,7 +54,7 @@ from minijax.kernels.grid_programs import run_grid
 from minijax.kernels.interpret_params import InterpretParams
 from minijax.kernels.interpreter import interpret_grid
 from minijax.kernels.memory_spaces import MemoryRef
-from minijax.kernels.mosaic import kernel_call
+from minijax.kernels.mosaic import kernel_call as mosaic_call
 from minijax.kernels.specs import CostEstimate, GridSpec, no_block_spec, squeezed
 from minijax.kernels.triton import kernel_call as triton_call
 from minijax.primitives.index import dynamic_slicing
@@ -120,24 +120,18 @@ def _cpu_lowering(ctx, *operands, **params) -> list[Any]:
 pallas_call_p.def_lowering(_cpu_lowering, "cpu")
 
 
-def _tpu_lowering(ctx, *operands, **params) -> list[Any]:
-    """A kernel of Mosaic's; only an interpreted one is a loop as on a CPU."""
-    if params["interpret"]:
-        return _cpu_lowering(ctx, *operands, **params)
-    return kernel_call.lower(ctx, *operands, **params)
+def _compiled_by(lower: Callable[..., list[Any]]) -> Callable[..., list[Any]]:
+    """The rule of a machine's compiler; an interpreted kernel is a loop as on a CPU."""
+
+    def rule(ctx, *operands, **params) -> list[Any]:
+        chosen = _cpu_lowering if params["interpret"] else lower
+        return chosen(ctx, *operands, **params)
+
+    return rule
 
 
-pallas_call_p.def_lowering(_tpu_lowering, "tpu")
-
-
-def _gpu_lowering(ctx, *operands, **params) -> list[Any]:
-    """A kernel of Triton's; only an interpreted one is a loop as on a CPU."""
-    if params["interpret"]:
-        return _cpu_lowering(ctx, *operands, **params)
-    return triton_call.lower(ctx, *operands, **params)
-
-
-pallas_call_p.def_lowering(_gpu_lowering, "cuda")
+pallas_call_p.def_lowering(_compiled_by(mosaic_call.lower), "tpu")
+pallas_call_p.def_lowering(_compiled_by(triton_call.lower), "cuda")
 
 
 # ----------------------------------------------------------------------------------
@@ -401,21 +395,13 @@ def pallas_call(
     if grid_spec is None:
         grid_spec = GridSpec(grid, in_specs, out_specs, scratch_shapes)
     else:
-        for what, given, empty in (
-            ("grid", grid if grid != () else None, "()"),
-            (
-                "in_specs",
-                None if in_specs is no_block_spec else in_specs,
-                "no_block_spec",
-            ),
-            (
-                "out_specs",
-                None if out_specs is no_block_spec else out_specs,
-                "no_block_spec",
-            ),
-            ("scratch_shapes", scratch_shapes or None, "()"),
+        for what, given, is_there, empty in (
+            ("grid", grid, grid != (), "()"),
+            ("in_specs", in_specs, in_specs is not no_block_spec, "no_block_spec"),
+            ("out_specs", out_specs, out_specs is not no_block_spec, "no_block_spec"),
+            ("scratch_shapes", scratch_shapes, bool(scratch_shapes), "()"),
         ):
-            if given is not None:
+            if is_there:
                 raise ValueError(
                     f"If `grid_spec` is specified, then `{what}` must be `{empty}`. It "
                     f"is {given}"

@@ -16,7 +16,7 @@ import dataclasses
 import enum
 import json
 import operator
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -230,13 +230,10 @@ def _is_grid_dim(dim: Any) -> bool:
     return not isinstance(dim, bool)
 
 
-def _sequence_of_specs(name: str, specs: Any) -> Any:
+def _sequence_of_specs(specs: Any) -> Any:
     if isinstance(specs, list):
         return tuple(specs)
-    is_tree = isinstance(specs, (Sequence, Mapping, BlockSpec, NoBlockSpec))
-    if name == "in_specs" and specs is not no_block_spec:
-        is_tree = isinstance(specs, Sequence)
-    if name == "in_specs" and not is_tree:
+    if specs is not no_block_spec and not isinstance(specs, Sequence):
         raise ValueError(
             f"`in_specs` must be a tuple or a list with one BlockSpec for each "
             f"argument. Found: {specs}"
@@ -271,8 +268,8 @@ class GridSpec:
         out_specs: Any = no_block_spec,
         scratch_shapes: Any = (),
     ):
-        self.in_specs = _sequence_of_specs("in_specs", in_specs)
-        self.out_specs = _sequence_of_specs("out_specs", out_specs)
+        self.in_specs = _sequence_of_specs(in_specs)
+        self.out_specs = tuple(out_specs) if isinstance(out_specs, list) else out_specs
         self.scratch_shapes = scratch_shapes
         if isinstance(scratch_shapes, list):
             self.scratch_shapes = tuple(scratch_shapes)

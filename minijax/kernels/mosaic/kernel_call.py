@@ -5,6 +5,7 @@ In JAX: `pallas/mosaic/pallas_call_registration.py`.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Sequence
 from typing import Any
 
@@ -111,24 +112,14 @@ def _settings(params: CompilerParams, cost: CostEstimate | None) -> dict[str, An
         "needs_layout_passes": True,
     }
     if cost is not None:
-        settings["cost_estimate"] = {
-            "flops": cost.flops,
-            "transcendentals": cost.transcendentals,
-            "bytes_accessed": cost.bytes_accessed,
-            "remote_bytes_transferred": cost.remote_bytes_transferred,
-        }
-    for setting in ("disable_bounds_checks", "disable_semaphore_checks"):
+        settings["cost_estimate"] = dataclasses.asdict(cost)
+    checks = ("disable_bounds_checks", "disable_semaphore_checks")
+    for setting in (*checks, "skip_device_barrier"):
         if getattr(params, setting):
             settings[setting] = True
-    if params.skip_device_barrier:
-        settings["skip_device_barrier"] = True
     if not params.shape_invariant_numerics:
         settings["shape_invariant_numerics"] = False
-    for setting in (
-        "collective_id",
-        "internal_scratch_in_bytes",
-        "allow_input_fusion",
-    ):
+    for setting in ("collective_id", "internal_scratch_in_bytes", "allow_input_fusion"):
         value = getattr(params, setting)
         if value is not None:
             settings[setting] = list(value) if isinstance(value, tuple) else value
