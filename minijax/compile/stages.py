@@ -345,7 +345,25 @@ def _only_device(devices: Any) -> Any:
     return devices[0]
 
 
-class Compiled(_Stage):
+class _CompiledStage(_Stage):
+    """What is known of a program that XLA has compiled."""
+
+    _executable: Any
+
+    def cost_analysis(self) -> dict[str, float]:
+        """XLA's estimate: flops, bytes accessed and others; empty if it has none."""
+        return executables.cost_analysis(self._executable)
+
+    def memory_analysis(self) -> Any:
+        """Bytes of arguments, outputs, temporaries and code."""
+        return executables.memory_stats(self._executable)
+
+    def runtime_executable(self) -> Any:
+        """jaxlib's executable; that for a target is loaded by no device."""
+        return self._executable.loaded
+
+
+class Compiled(_CompiledStage):
     """A compiled program; call it with arguments of the kind it was compiled for.
 
     In JAX: `jax.stages.Compiled`.
@@ -355,21 +373,11 @@ class Compiled(_Stage):
         self._traced = traced
         self._program = program
 
+    _executable = property(lambda self: self._program.executable)
+
     def as_text(self) -> str:
         """The optimised HLO: what the machine runs."""
-        return self._program.executable.hlo_text()
-
-    def cost_analysis(self) -> dict[str, float]:
-        """XLA's estimate: flops, bytes accessed and others."""
-        return executables.cost_analysis(self._program.executable)
-
-    def memory_analysis(self) -> Any:
-        """Bytes of arguments, outputs, temporaries and code."""
-        return executables.memory_stats(self._program.executable)
-
-    def runtime_executable(self) -> Any:
-        """jaxlib's executable."""
-        return self._program.executable.loaded
+        return self._executable.hlo_text()
 
     @property
     def input_shardings(self) -> Any:
@@ -480,7 +488,7 @@ class Compiled(_Stage):
         return tree_unflatten(self.out_tree, self._program(buffers))
 
 
-class CompiledForTarget(_Stage):
+class CompiledForTarget(_CompiledStage):
     """A program compiled for a machine that need not be there: to be looked at.
 
     `target` names the machine. In JAX: `jax.stages.Compiled` of a topology's devices.
@@ -535,18 +543,6 @@ class CompiledForTarget(_Stage):
         avals = self._traced.jaxpr.in_avals
         found = [None] * len(avals) if given is None else list(given)
         return tree_unflatten(self.in_tree, found)
-
-    def cost_analysis(self) -> dict[str, float]:
-        """XLA's estimate: flops, bytes accessed and others; empty if it has none."""
-        return executables.cost_analysis(self._executable)
-
-    def memory_analysis(self) -> Any:
-        """Bytes of arguments, outputs, temporaries and code."""
-        return executables.memory_stats(self._executable)
-
-    def runtime_executable(self) -> Any:
-        """jaxlib's executable, which no device has loaded."""
-        return self._executable.loaded
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Refuse: RuntimeError."""

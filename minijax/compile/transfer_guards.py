@@ -64,10 +64,9 @@ def _flag_of(direction: str) -> GuardFlag:
     return flag
 
 
-transfer_guard_host_to_device, transfer_guard_device_to_device = map(
-    _flag_of, _DIRECTIONS[:2]
-)
-transfer_guard_device_to_host = _flag_of(_DIRECTIONS[2])
+_flags = [_flag_of(direction) for direction in _DIRECTIONS]
+transfer_guard_host_to_device, transfer_guard_device_to_device = _flags[:2]
+transfer_guard_device_to_host = _flags[2]
 _of_all = config.add_flag(
     config.Flag(
         "transfer_guard",
@@ -100,10 +99,6 @@ def transfer_guard(new_val: str) -> Iterator[None]:
     level = _of_all.checked(new_val)
     with contextlib.ExitStack() as stack:
         stack.enter_context(override("transfer_guard", level))
-        for flag in (
-            transfer_guard_host_to_device,
-            transfer_guard_device_to_device,
-            transfer_guard_device_to_host,
-        ):
+        for flag in _flags:
             stack.enter_context(flag(level))
         yield

@@ -81,38 +81,29 @@ def default_int_dtype() -> np.dtype:
     return scalar_defaults[int][state.enable_x64]
 
 
-def _add_element_type(scalar: type) -> np.dtype:
-    """Let arrays have a floating point or integer type of ml_dtypes."""
-    dtype = np.dtype(scalar)
-    is_integer = "int" in dtype.name
-    above: tuple[type, ...] = (np.floating, np.inexact)
-    if is_integer:
-        unsigned = dtype.name.startswith("uint")
-        above = (np.unsignedinteger if unsigned else np.signedinteger, np.integer)
-    enter(canonical_of, dtype, dtype)
-    enter(parents, scalar, (scalar, *above, np.number, np.generic))
-    enter(python_types, dtype, int if is_integer else float)
-    return dtype
+def _add(family: str, *scalars: Any) -> None:
+    """Let arrays have these types of ml_dtypes, which never promote implicitly."""
+    for scalar in filter(None, scalars):
+        dtype = np.dtype(scalar)
+        is_integer = "int" in dtype.name
+        above: tuple[type, ...] = (np.floating, np.inexact)
+        if is_integer:
+            unsigned = dtype.name.startswith("uint")
+            above = (np.unsignedinteger if unsigned else np.signedinteger, np.integer)
+        enter(canonical_of, dtype, dtype)
+        enter(parents, scalar, (scalar, *above, np.number, np.generic))
+        enter(python_types, dtype, int if is_integer else float)
+        enter(never_promoting, dtype, family)
 
 
-def _add(family: str, *scalars: Any) -> tuple[np.dtype, ...]:
-    """Let arrays have these types, which never promote implicitly."""
-    found = tuple(_add_element_type(scalar) for scalar in scalars if scalar is not None)
-    for each in found:
-        enter(never_promoting, each, family)
-    return found
-
-
-float8_dtypes = _add(
+_add(
     "8-bit floats",
     *(float8_e3m4, float8_e4m3, float8_e8m0fnu, float8_e4m3b11fnuz),
     *(float8_e4m3fn, float8_e4m3fnuz, float8_e5m2, float8_e5m2fnuz),
 )
-float6_dtypes = _add("6-bit floats", float6_e2m3fn, float6_e3m2fn)
-float4_dtypes = _add("4-bit floats", float4_e2m1fn)
-_small_ints_family = "1-, 2- and 4-bit integers"
-small_signed_ints = _add(_small_ints_family, int1, int2, int4)
-small_unsigned_ints = _add(_small_ints_family, uint1, uint2, uint4)
+_add("6-bit floats", float6_e2m3fn, float6_e3m2fn)
+_add("4-bit floats", float4_e2m1fn)
+_add("1-, 2- and 4-bit integers", int1, int2, int4, uint1, uint2, uint4)
 
 # Floating point dtypes whose largest value is a number.
 _without_infinity = frozenset(
