@@ -1,9 +1,9 @@
 """Typed keys: the generators, and the primitives that make keys and draw bits.
 
 A typed key (`key<fry>[]`) is stored as the uint32 words of its generator. The
-primitives here say what happens (`random_split`, `random_bits`); how it happens is the
-generator's affair, and is only spelled out when a program is lowered. So a jaxpr shows
-`random_bits`, and not the two hundred operations of a cipher.
+primitives here say what happens (`random_split`, `random_bits`). The generator's own
+operations are written only when a program is lowered. So a jaxpr shows `random_bits`,
+and not the two hundred operations of a cipher.
 
 In JAX: `random/prng.py`.
 """
@@ -140,8 +140,8 @@ def _key_primitive(
 ) -> Primitive:
     """A primitive on keys: no derivative, and no counterpart in NumPy.
 
-    `words` spells out how it happens, and `batch` makes its batch rule, where that is
-    not elementwise.
+    `words` computes the result from the keys' words when the program is lowered;
+    `batch` makes the batch rule, where that is not elementwise.
     """
     primitive = register(Primitive(name))
     primitive.def_abstract_eval(type_rule)

@@ -140,15 +140,8 @@ def settings_now(library: Any) -> Any:
         return None
 
 
-def same_statics(one: dict[str, Any], two: dict[str, Any]) -> bool:
-    """Whether static values are equal, with their types: 1 is not 1.0."""
-    if one.keys() != two.keys():
-        return False
-    return all(same_value(one[name], two[name]) for name in one)
-
-
 def same_value(one: Any, two: Any) -> bool:
-    """Whether two static values are one to JAX."""
+    """Whether two static values are equal to JAX, with their types: 1 is not 1.0."""
     try:
         return type(one) is type(two) and bool(one == two)
     except Exception:
