@@ -109,7 +109,7 @@ def get_primitive_transpose(p: Primitive) -> Callable:
     if p.transpose is None:
         raise NotImplementedError(
             "Transpose rule (for reverse-mode differentiation) for "
-            f"'{p}' not implemented"
+            f"'{p}' not implemented: enter one in `primitive_transposes`."
         )
     return primitive_transposes[p]
 

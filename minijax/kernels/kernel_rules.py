@@ -123,7 +123,9 @@ class RuleContext:
     def lower(self, closed: ClosedJaxpr, *values: Any) -> list[Any]:
         """The results of a program in place, among the operations of this one."""
         if closed.consts:
-            raise NotImplementedError("a program with constants inside of a kernel")
+            raise NotImplementedError(
+                "a program with constants inside of a kernel; pass them in as inputs."
+            )
         return lower_eqns(self.kernel, closed.jaxpr, values)
 
 

@@ -107,7 +107,9 @@ def emit_pipeline(
 
     def pipeline(*refs: Any, scratches: Any = None, allocations: Any = None) -> None:
         if allocations is not None:
-            raise NotImplementedError("emit_pipeline with allocations of buffers.")
+            raise NotImplementedError(
+                "emit_pipeline with allocations of buffers; leave them out."
+            )
         leaves = _leaves(refs)
         if len(leaves) != len(specs):
             raise ValueError(

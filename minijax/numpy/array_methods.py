@@ -89,14 +89,14 @@ def _trace(self: Any, offset=0, axis1=0, axis2=1, dtype=None, out=None) -> Any:
 
 def _to_device(self: Any, device: Any, *, stream: Any = None) -> Any:
     if stream is not None:
-        raise NotImplementedError("stream argument of array.to_device()")
+        raise NotImplementedError("stream argument of array.to_device(): leave it out")
     return array_transfers.device_put(self, device)
 
 
 def _view(self: Any, dtype: Any = None, type: None = None) -> Any:
     """The same bits under another dtype; the last axis grows or shrinks."""
     if type is not None:
-        raise NotImplementedError("`type` argument of array.view() is not supported.")
+        raise NotImplementedError("`type` argument of array.view(): leave it out.")
     if dtype is None:
         return self
     dtype = element_types.check_and_canonicalize_user_dtype(dtype, "view")

@@ -94,7 +94,7 @@ def poisson(key, lam, shape, dtype) -> Array:
     if key_type.impl is not threefry_prng_impl:
         raise NotImplementedError(
             f"`poisson` is only implemented for the threefry2x32 RNG, not "
-            f"{key_type.impl}"
+            f"{key_type.impl}. Make it with impl='threefry2x32'."
         )
     shape = np.shape(lam) if shape is None else shape
     lam = lax.convert_element_type(jnp.broadcast_to(lam, shape), np.float32)

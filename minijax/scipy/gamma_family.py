@@ -53,7 +53,7 @@ def _only_real(name: str, x: Any) -> None:
 def factorial(n: ArrayLike, exact: bool = False) -> Array:
     """`n!` as a float, 0 for negative `n`; NotImplementedError for `exact`."""
     if exact:
-        raise NotImplementedError("factorial with exact=True")
+        raise NotImplementedError("factorial with exact=True: use math.factorial")
     [n] = promote_args_inexact("factorial", n)
     return jnp.where(n < 0, 0, lax.exp(lax.lgamma(n + 1)))
 

@@ -255,7 +255,7 @@ def _run_scoped(
 ) -> list[Any]:
     """A region with memory of its own."""
     if collective_axes:
-        raise NotImplementedError("run_scoped with collective_axes.")
+        raise NotImplementedError("run_scoped with collective_axes; leave them out.")
     tpu, memref = dialect("tpu"), dialect("memref")
     region = tpu.RegionOp([value_type(aval) for aval in ctx.avals_out])
     with hlo.ir.InsertionPoint(region.body):

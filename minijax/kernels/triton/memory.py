@@ -153,7 +153,8 @@ def _axes(ref: Memory, indexers: Sequence[NDIndexer]) -> tuple[list[_Axis], list
             elif not _is_number(entry) and shape_of(entry):
                 if number + 1 < len(indexers):
                     raise NotImplementedError(
-                        "an index that is an array, with another index after it"
+                        "an index that is an array, with another index after it; "
+                        "write one index."
                     )
                 axes[axis] = _Axis(old.inside, 1, old.stride, entry)
                 remaining.append(None)

@@ -107,7 +107,7 @@ def gradient(
     """
     if edge_order is not None:
         raise NotImplementedError(
-            "The 'edge_order' argument to jnp.gradient is not supported."
+            "The 'edge_order' argument to jnp.gradient is not supported: leave it out."
         )
     array, *spacing = promote_dtypes_inexact(f, *varargs)
     array = ensure_arraylike("gradient", array)

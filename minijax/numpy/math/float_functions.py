@@ -81,7 +81,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Array:
     if dtypes.issubdtype(dtype, np.integer):
         if decimals < 0:
             raise NotImplementedError(
-                "integer np.round not implemented for decimals < 0"
+                "integer np.round not implemented for decimals < 0: convert to a float."
             )
         return a
     if decimals > np.log10(float(dtypes.finfo(dtype).max)):
@@ -242,7 +242,7 @@ def signbit(x: Any, /) -> Array:
     info = dtypes.finfo(dtype)
     if info.bits not in _INTEGER_OF_BITS:
         raise NotImplementedError(
-            "jax.numpy.signbit only supports 16, 32, and 64-bit types."
+            "jax.numpy.signbit only supports 16, 32, and 64-bit types: convert first."
         )
     bits = lax.bitcast_convert_type(x, _INTEGER_OF_BITS[info.bits])
     return lax.convert_element_type(bits >> (info.nexp + info.nmant), np.bool_)

@@ -55,7 +55,7 @@ def array(
     if args:
         copy, order, ndmin = _late_arguments(args, (copy, order, ndmin))
     if order not in (None, "K"):
-        raise NotImplementedError("Only implemented for order='K'")
+        raise NotImplementedError("Only implemented for order='K': leave order out")
     if dtype is not None:
         dtype = element_types.check_and_canonicalize_user_dtype(dtype, "array")
     object = promotion.unwrap_jax_array(object)

@@ -85,7 +85,7 @@ def _vectors(alpha: Any, beta: Any, values: Any, key: Any) -> Any:
 
 def _targets(select: str, select_range: Any, n: int) -> Any:
     if select == "v":
-        raise NotImplementedError("eigh_tridiagonal: select='v' is not supported.")
+        raise NotImplementedError("eigh_tridiagonal: select='v': use 'a' or 'i'.")
     if select not in ("a", "i"):
         raise ValueError(f"eigh_tridiagonal: select is 'a' or 'i', got {select!r}.")
     if select == "a":
