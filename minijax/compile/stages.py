@@ -47,7 +47,7 @@ class ArgInfo:
 
 
 class _Stage:
-    """What the three stages of a function tell of its arguments and result."""
+    """The arguments and the result of a function, for each of its three stages."""
 
     _traced: Any
 

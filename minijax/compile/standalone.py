@@ -126,8 +126,8 @@ def call(
 ) -> list[Any]:
     """Call a portable program inside of the module being written.
 
-    Its functions are taken over once for each `owner`, whatever it is, and types of
-    operands. A program with symbolic sizes gets those of the operands.
+    Its functions are added once for each `owner` (any object) and types of operands. A
+    program with symbolic sizes gets those of the operands.
     """
     context = ctx.module_context
     types = [operand.type for operand in operands]

@@ -1,6 +1,6 @@
 """Order among side effects: tokens inside one program, and from program to program.
 
-XLA moves operations as it likes as long as every operand is computed before its use.
+XLA may reorder operations as long as every operand is computed before its use.
 An operation with a side effect, such as a call to Python that prints, would so run at
 any time. What keeps two of them in order is a *token*: a value without content that
 the first returns and the second takes.
@@ -133,7 +133,7 @@ _TOKEN = ShapedArray((0,), np.dtype(bool))
 
 
 class RuntimeTokens(threading.local):
-    """What the launches of one thread left behind.
+    """The tokens that the launches of one thread returned.
 
     `current` has the token that the last program with an effect returned; `launches`
     by device what the last launch can be waited for with: a device runs them in order.

@@ -1,4 +1,4 @@
-"""Transfer guards: forbid copies between host and device that nobody asked for.
+"""Transfer guards: forbid implicit copies between host and device.
 
     with minijax.transfer_guard("disallow"):
         f(np.ones(3))       # JaxRuntimeError: an implicit copy to the device

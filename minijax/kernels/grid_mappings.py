@@ -276,7 +276,7 @@ def is_misfit(
     except TypeError:
         return True
     except ValueError:
-        return False  # a function written in C, whose arguments nobody knows
+        return False  # a function written in C, whose signature is not known
     return False
 
 

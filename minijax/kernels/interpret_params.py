@@ -88,7 +88,7 @@ class InterpretParams:
 
     @property
     def num_cores_per_device(self) -> int:
-        """How many cores the interpreter plays."""
+        """How many cores the interpreter simulates."""
         return self.num_cores_or_threads
 
 

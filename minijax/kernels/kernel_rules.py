@@ -94,7 +94,7 @@ class Kernel:
 class RuleContext:
     """What a rule may read: the types of operands and results, and the kernel.
 
-    `is_used` says whether anybody reads a result.
+    `is_used` says whether a result is used.
     """
 
     kernel: Kernel

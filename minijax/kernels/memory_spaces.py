@@ -1,4 +1,4 @@
-"""Memory spaces of kernels, and types of arrays that live in one.
+"""Memory spaces of kernels, and types of arrays in one of them.
 
 A space is a part of a ref's type (`Ref<vmem>{f32[8,128]}`) and can be called to
 describe scratch memory: `VMEM((8, 128), jnp.float32)`. On a CPU all are ordinary

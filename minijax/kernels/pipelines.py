@@ -10,7 +10,7 @@
         )
 
 `program_id` in the body is the place in the pipeline's own grid. Blocks of refs in HBM
-(`pl.ANY`) are copied into two buffers in VMEM by turns: while a step computes, the next
+(`pl.ANY`) are copied into two buffers in VMEM in turn: while a step computes, the next
 one's blocks are on their way. What is in VMEM already needs no copy: the body gets
 views of it. A block of the output that stays the same from one step to the next keeps
 its content, as an accumulator must.

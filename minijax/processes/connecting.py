@@ -158,9 +158,9 @@ def initialize(
 
 
 def shutdown() -> None:
-    """Ends the work with the others: waits until all have come so far, and leaves.
+    """Ends the work with the others: waits until all have called it, and disconnects.
 
-    It is called by itself when the program ends. Without `initialize`, nothing happens.
+    It is also called when the program ends. Without `initialize`, nothing happens.
 
     Raises:
       RuntimeError: if others have not come within `shutdown_timeout_seconds`.

@@ -16,7 +16,7 @@ from minijax.core import errors
 from minijax.core.runtime import jaxlib_version_text
 from minijax.processes.connecting import state
 
-# What is compared, in the order in which a difference is told.
+# What is compared, in the order in which a difference is reported.
 _FACTS = {
     "name": "the program is",
     "types": "the arguments have the types",

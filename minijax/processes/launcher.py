@@ -2,7 +2,8 @@
 
 The launcher is the coordinator, starts the processes, and prints their lines with their
 number in front. When one is gone it ends the others. When the launcher itself is gone,
-each process notices (once it has imported minijax) and ends. So nothing is left behind.
+each process notices (once it has imported minijax) and ends. So no process is left
+running.
 
 It computes nothing itself: no platform's client is made in it.
 """

@@ -61,7 +61,7 @@ def facts_of(error: BaseException) -> dict[str, Any]:
 
 # ---- callbacks ---------------------------------------------------------------------
 
-# What callbacks raised last: in XLA's threads, where nobody can catch it.
+# The last exceptions of callbacks. XLA's threads pass on their text only.
 _raised_in_callbacks: deque[BaseException] = deque(maxlen=16)
 
 

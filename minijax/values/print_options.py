@@ -46,7 +46,7 @@ class Settings:
 
 
 class OptionPrinter(Printer):
-    """A printer that heeds `Settings`; its documents have colours in them."""
+    """A printer that follows `Settings`; its documents have colours in them."""
 
     def __init__(self, jaxpr: Jaxpr, settings: Settings):
         super().__init__(jaxpr)

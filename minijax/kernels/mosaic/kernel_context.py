@@ -66,7 +66,7 @@ _SPACE_NAMES: dict[Any, str] = {
 
 
 def stored_dtype(dtype: Any) -> np.dtype:
-    """The dtype in memory: bools, which live in registers of their own, are int32."""
+    """The dtype in memory: bools are stored as int32."""
     dtype = np.dtype(dtype)
     return np.dtype(np.int32) if dtype == np.dtype(bool) else dtype
 

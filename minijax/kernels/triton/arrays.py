@@ -184,7 +184,7 @@ def _cumulative(ctx: RuleContext, x: Any, *, axis: int, reverse: bool) -> Any:
 
 @rule("argmax", "argmin")
 def _arg(ctx: RuleContext, x: Any, *, axes: Sequence[int], index_dtype: Any) -> Any:
-    """Value and index are reduced together; of equal values the first one wins."""
+    """Value and index are reduced together; of equal values the first one is kept."""
     (axis,) = axes
     (aval,), (result,) = ctx.avals_in, ctx.avals_out
     shape = aval.shape

@@ -2,8 +2,8 @@
 
 `dynamic_slice` takes the start as operands, so it can change from run to run, while the
 size stays fixed; `dynamic_update_slice` writes a block where `dynamic_slice` would read
-it, and each is the transpose of the other. A block that would stick out is moved
-inwards, never cut: that is what XLA defines.
+it, and each is the transpose of the other. A block that would reach beyond the array is
+moved inwards, never cut: that is what XLA defines.
 
 Under `vmap` each example may start elsewhere. Then a dynamic slice is a gather, and a
 dynamic update a scatter.
@@ -73,7 +73,7 @@ def _check_scalar_starts(name: str, starts: Sequence[ShapedArray]) -> None:
 
 
 def _clamped(starts: Any, shape: Any, sizes: Any) -> tuple:
-    """The block that is read: moved inwards where it would stick out."""
+    """The block that is read, moved inwards if it reaches beyond the array."""
     blocks = []
     for start, size, count in zip(starts, shape, sizes):
         first = min(max(int(start), 0), size - count)
@@ -268,8 +268,8 @@ def dynamic_slice(
 
     Args:
       operand: an array.
-      start_indices: one integer scalar for each axis, or a vector of them. A start at
-        which the block would stick out is moved, so that the block fits.
+      start_indices: one integer scalar for each axis, or a vector of them. If the block
+        would reach beyond the array, the start is moved, so that the block fits.
       slice_sizes: the shape of the block, known while tracing.
       allow_negative_indices: whether negative starts count from the end; one flag, or
         one for each axis. Without it, the program is shorter.
@@ -428,8 +428,8 @@ def dynamic_update_slice(
     Args:
       operand: an array.
       update: the new block, of the operand's rank and dtype and no larger than it.
-      start_indices: one integer scalar for each axis, or a vector of them. A start at
-        which the block would stick out is moved, so that the block fits.
+      start_indices: one integer scalar for each axis, or a vector of them. If the block
+        would reach beyond the array, the start is moved, so that the block fits.
       allow_negative_indices: whether negative starts count from the end; one flag, or
         one for each axis.
 

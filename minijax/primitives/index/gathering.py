@@ -5,7 +5,7 @@ axes* of the result. For each vector, the block of shape `slice_sizes` that star
 is read. `GatherDimensionNumbers` says which axes of the operand the vector's entries
 index (`start_index_map`), which axes of the block (of size 1) are left out of the
 result (`collapsed_slice_dims`), and where in the result the others stand
-(`offset_dims`). Axes of operand and indices that run along together, as under `vmap`,
+(`offset_dims`). Batch axes that operand and indices have in common, as under `vmap`,
 are `operand_batching_dims` and `start_indices_batching_dims`.
 
 `x[[2, 0]]` of a matrix is: indices `[[2], [0]]`, blocks of shape `(1, columns)`,

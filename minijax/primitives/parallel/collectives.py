@@ -182,7 +182,7 @@ psum_p = _all_reduce("psum", "add", np.sum, lambda x, axes: sums.reduce_sum(x, a
 
 
 def _psum_transpose(ct, x, *, axes: tuple, axis_index_groups) -> list:
-    """The transpose of adding up is handing out: to positions, then over names."""
+    """The transpose of a sum is a broadcast: along positions, then over names."""
     positions = [axis for axis in axes if isinstance(axis, int)]
     if positions:
         kept = tuple(d for d in range(x.ndim) if d not in positions)

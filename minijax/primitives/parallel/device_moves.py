@@ -1,8 +1,8 @@
 """`device_put`: an array goes to a device, or to another of its memories.
 
-In a program that runs on one device a device says nothing; a memory does: the type of
-the result has it (`f32<host>[3]`), and GPUs and TPUs move the array. On a CPU both
-memories are the same, and programs keep their values where they are.
+In a program that runs on one device, the device given here changes nothing. A memory is
+a part of the result's type (`f32<host>[3]`), and GPUs and TPUs move the array there. On
+a CPU both memories are the same, and programs keep their values where they are.
 
 In JAX: `jax/_src/dispatch.py`, `device_put_p`.
 """

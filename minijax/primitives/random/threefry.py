@@ -201,7 +201,7 @@ def _positions_meaning(*, shape: Shape) -> tuple[np.ndarray, np.ndarray]:
 
 def _positions_lowering(ctx, *, shape: Shape) -> list[Any]:
     # Strides times coordinates, rather than one long iota reshaped: each device of a
-    # mesh can compute its own part. In 64 bits, whatever the flag for them says.
+    # mesh can compute its own part. In 64 bits, also while enable_x64 is off.
     wide = ShapedArray(shape, np.dtype(np.uint64))
     wide_type = hlo.tensor_type(shape, wide.dtype)
     total = None

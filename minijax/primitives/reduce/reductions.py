@@ -137,7 +137,7 @@ def jvp_as_tree(
 
 @reduce_prod_p.def_jvp_rule
 def _reduce_prod_jvp(primals, tangents, *, axes) -> Any:
-    """As a tree, so that no zero among the factors spoils it.
+    """As a tree, so that a zero among the factors gives no NaN.
 
     Dividing the product by each factor would be shorter, and NaN where one is zero.
     """

@@ -72,7 +72,7 @@ sort_p.without("transpose", "its jvp permutes tangents by a gather")
 
 
 def _take(x: Any, places: Any, axis: int, mode: Any = None) -> Any:
-    """Entries of `x` at `places` along `axis`; all other axes run along."""
+    """Entries of `x` at `places` along `axis`; all other axes are batch axes."""
     rank = get_aval(x).ndim
     others = tuple(other for other in range(rank) if other != axis)
     numbers = gathering.GatherDimensionNumbers(

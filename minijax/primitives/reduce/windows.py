@@ -1,7 +1,7 @@
 """Reductions over sliding windows, and their derivatives.
 
 `reduce_window_sum` adds up the entries of each window; its transpose is a sum over
-windows again. Of `reduce_window_max` the derivative goes to the entry that won:
+windows again. Of `reduce_window_max` the derivative goes to the largest entry:
 forwards by `select_and_gather_add`, backwards by `select_and_scatter_add`, each the
 transpose of the other.
 
@@ -205,12 +205,12 @@ for _primitive in (reduce_window_max_p, reduce_window_min_p):
 
 
 # ----------------------------------------------------------------------------------
-# The entries that won
+# The entries that are extrema
 # ----------------------------------------------------------------------------------
 
 
 def _neutral_of(select_prim: Primitive, dtype: Any) -> np.ndarray:
-    """The value that never wins."""
+    """The value that is never the extremum."""
     if select_prim is elementwise.ge_p:
         return reductions.lowest(dtype)
     return reductions.highest(dtype)
@@ -337,7 +337,7 @@ def _scatter_lowering(
     ctx: Any, source: Any, operand: Any, *, select_prim: Primitive,
     window_dimensions: Any, window_strides: Any, padding: Any,
 ) -> Any:  # fmt: skip
-    """Pad with what never wins, scatter into that, and cut the padding off again."""
+    """Pad with what is never chosen, scatter, and cut the padding off again."""
     source_aval, operand_aval = ctx.avals_in
     dtype = operand_aval.dtype
     low = [pair[0] for pair in padding]
@@ -384,7 +384,7 @@ def select_and_scatter_add(
     window_strides: Sequence[int],
     padding: Sequence[tuple[int, int]],
 ) -> Any:
-    """Add each entry of `source` to the place of `operand` that won its window.
+    """Add each entry of `source` at the extremum of its window of `operand`.
 
     `select_prim` is `ge_p` for maxima and `le_p` for minima. The result has the shape
     of `operand`.

@@ -142,7 +142,7 @@ def full(
       fill_value: a scalar.
       dtype: its dtype; by default that of the value, weakly typed if the value is.
       sharding: the device on which to make it, as a sharding; while a program is
-        traced only one of a mesh with Explicit axes is heeded.
+        traced only one of a mesh with Explicit axes is used.
 
     Raises:
       TypeError: when `fill_value` is not a scalar.
