@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator
+from typing import Any
 
 from minijax.core.runtime import _jax
 
@@ -26,24 +27,24 @@ def set_process_level(direction: str, level: str | None) -> None:
     setattr(_guard.global_state(), direction, _levels[level])
 
 
+def thread_level(
+    direction: str, level: str | None
+) -> contextlib.AbstractContextManager[None]:
+    """Set this thread's level within a block; None leaves it to the process."""
+    return _during(direction, _levels[level])
+
+
+def explicit(kind: str) -> contextlib.AbstractContextManager[None]:
+    """Copies in the block are explicit; `kind` is "device_put" or "device_get"."""
+    return _during(f"explicit_{kind}", True)
+
+
 @contextlib.contextmanager
-def thread_level(direction: str, level: str | None) -> Iterator[None]:
-    """Set this thread's level for a while; None leaves it to the process."""
+def _during(name: str, value: Any) -> Iterator[None]:
+    """Set a field of jaxlib's state of this thread within a block."""
     local = _guard.thread_local_state()
-    outer = getattr(local, direction)
-    setattr(local, direction, _levels[level])
-    try:
-        yield
-    finally:
-        setattr(local, direction, outer)
-
-
-@contextlib.contextmanager
-def explicit(kind: str) -> Iterator[None]:
-    """Copies in the block are asked for; `kind` is "device_put" or "device_get"."""
-    local, name = _guard.thread_local_state(), f"explicit_{kind}"
     outer = getattr(local, name)
-    setattr(local, name, True)
+    setattr(local, name, value)
     try:
         yield
     finally:
