@@ -288,3 +288,8 @@ def promote_args_numeric(name: str, *args: Any) -> list[Any]:
     """Like `promote_args`; bools become integers."""
     ready = _operands_without_promotion(name, args, operators.NUMBER_TYPES)
     return _promote(name, promote_dtypes_numeric, args) if ready is None else ready
+
+
+def promote_args_complex(name: str, *args: Any) -> list[Any]:
+    """Like `promote_args`; everything becomes complex."""
+    return _promote(name, promote_dtypes_complex, args)
