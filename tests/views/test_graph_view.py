@@ -81,7 +81,7 @@ def graphs():
 
 def test_boxes_stand_apart_and_lines_lead_from_one_to_another():
     for sizes, edges, text in graphs():
-        (laid,) = lay_out([text])
+        (laid,) = lay_out([(text, False)])
         places = [np.array(laid.nodes[f"n{i}"]) for i in range(len(sizes))]
         for number, one in enumerate(places):
             assert (one - sizes[number] / 2 >= -1).all()
@@ -102,7 +102,7 @@ def test_boxes_stand_apart_and_lines_lead_from_one_to_another():
 def test_a_graph_that_takes_long_is_given_up():
     many = "; ".join(f"a{i} -> a{i * j % 997}" for i in range(997) for j in range(9))
     start = time.process_time()
-    assert lay_out([f"digraph {{ {many} }}"]) == []
+    assert lay_out([(f"digraph {{ {many} }}", False)]) == []
     assert time.process_time() - start < 1
 
 
@@ -305,3 +305,27 @@ def test_boxes_open_and_close_on_the_page(show):
     # The focus stays on the box, whose own click opens it again.
     page.keyboard.press("Enter")
     assert sine.count() == 1
+
+
+def cell_loop(w, xs):
+    def cell(h, x):
+        gate = jnp.tanh(x @ w + h)
+        return gate * h, gate
+
+    return minijax.lax.scan(cell, jnp.ones(8), xs)[0].sum()
+
+
+def test_a_narrow_page_has_the_graph_from_top_to_bottom(show):
+    view = see.jaxpr(cell_loop, ones((4, 8)), ones((5, 4))).graph()
+    sketches, _, laid = view.laid
+    assert laid[0].across and not laid[1].across and sketches[1][1]
+    page = show(view, width=480)
+    picture = page.locator("svg.mj-scene:not([hidden])").first
+    assert float(picture.get_attribute("width")) <= 440
+    closed = page.locator('[aria-label^="scan"], [aria-label*="scan"]').first
+    before = page.locator("svg.mj-scene:not([hidden]) g.mj-mark").count()
+    closed.click()
+    shown = page.locator("svg.mj-scene:not([hidden]) g.mj-mark")
+    assert shown.count() > before
+    assert float(picture.get_attribute("width")) <= 700
+    assert page.errors == []

@@ -182,7 +182,7 @@ class Picture:
         size = bytes_in_words(residual.bytes)
         if band.times > 1:
             size = f"{band.times:,}x{size}"
-        if band.alike:
+        if band.alike and self.layout.wide:
             size += f" x {band.alike:,}"
         if residual.origin != "value":
             size += f" {residual.origin}"
@@ -359,8 +359,11 @@ class Picture:
         left = layout.label + indent
         end = layout.forward - 44 if layout.wide else layout.cotangent - 4
         room = int((end - layout.label) / 7.4)
+        label = band.label
+        if band.alike and not layout.wide:
+            label = f"{band.alike:,} x {label}"
         scene.text(
-            left, y + 17, cut(band.label, room),
+            left, y + 17, cut(label, room),
             size=12, mono=True, key=keys[0], at=down, go=down, tell=band.label,
         )  # fmt: skip
         if layout.wide and band.source:
@@ -523,11 +526,12 @@ class Picture:
                 at += placed.h + 6
         rest = len(band.gradients) - drawn
         if rest > 0 and drawn:
-            left, base = min(x, layout.width - 30), middle + 34
+            left, base = min(x, layout.width - 44), middle + 10
             if not layout.wide:
                 left, base = layout.gradients - 24, at - 10
             said = f"x {band.alike:,}" if band.alike else f"+ {rest}"
-            scene.text(left, base, said, role="cotangent", size=12, at=up)
+            if layout.wide or not band.alike:
+                scene.text(left, base, said, role="cotangent", size=12, at=up)
 
     # ---- arrows ----------------------------------------------------------------------
 
@@ -622,7 +626,10 @@ class Picture:
                 edge = max(x for (key, _), x in self.edges.items() if key == band.key)
                 start, end = (edge + 6, given.cy), (given.x - 5, given.cy)
                 keys = [own, *(residual_key(band, residual) for residual in here)]
-                text = "open" if layout.wide and end[0] - edge > 60 else ""
+                # Where an arrow comes from above as well it would cross the word.
+                alone = all(self.home(band, r) in (None, band.key) for r in band.opened)
+                room = end[0] - edge if layout.wide and alone else 0
+                text = "open" if room > 60 else ""
                 if end[0] - edge > 14:
                     self.scene.arrow(
                         start, end, role="residual", text=text, at=up,

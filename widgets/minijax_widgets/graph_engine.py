@@ -1,8 +1,9 @@
 """Graphviz in a process of its own: places for boxes and lines, nothing drawn.
 
-`graph_layout.py` runs this file. It reads a JSON list of graphs in Graphviz's language
-and writes a line of JSON for each as soon as it is laid out. The first graph decides
-whether all run to the right or down: the way in which it is seen larger on a page.
+`graph_layout.py` runs this file. It reads a JSON list of graphs, each in Graphviz's
+language with whether it has to run down, and writes a line of JSON for each as soon as
+it is laid out. The first graph decides whether the others run to the right or down: the
+way in which it is seen larger on a page.
 """
 
 from __future__ import annotations
@@ -72,15 +73,15 @@ def main() -> None:
     except ImportError:
         pass
     first, *more = json.load(sys.stdin)
-    page = laid(first, True)
-    down = laid(first, False)
+    page = laid(first[0], True)
+    down = laid(first[0], False)
     if seen(down) > 1.15 * seen(page):
         page = down
     print(json.dumps(page), flush=True)
-    for text in more:
+    for text, narrow in more:
         if time.process_time() > DEADLINE:
             break
-        print(json.dumps(laid(text, page["across"])), flush=True)
+        print(json.dumps(laid(text, page["across"] and not narrow)), flush=True)
 
 
 if __name__ == "__main__":

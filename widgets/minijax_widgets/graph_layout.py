@@ -34,8 +34,9 @@ class Laid:
     across: bool
 
 
-def lay_out(graphs: Sequence[str]) -> list[Laid]:
-    """Places graphs written in Graphviz's language: those that it did in time.
+def lay_out(graphs: Sequence[tuple[str, bool]]) -> list[Laid]:
+    """Places graphs written in Graphviz's language: those that it did in time. With
+    each stands whether it is for a narrow page, on which it has to run down.
 
     A node has its sizes in inches of 72 pixels, a line its `id`. The list is as long as
     the engine came, and empty where there is none.

@@ -59,7 +59,8 @@ class Node:
         wide = text_width(self.title, TEXT_SIZE, mono=True) + (28 if self.unit else 11)
         named = text_width(self.name, TEXT_SIZE, mono=True) * 1.08 + 4
         seen = self.picture.w + 12 if self.picture else 0.0
-        return max(wide if self.title else 0.0, named, seen, text_width(self.note, 11))
+        noted = text_width(self.note, 11) + (22 if self.unit else 0)
+        return max(wide if self.title else 0.0, named, seen, noted)
 
     @property
     def head(self) -> float:

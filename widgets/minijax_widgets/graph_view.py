@@ -108,6 +108,8 @@ class GraphView(View):
         graph = Pane("graph", [], kind="scene", scene=scenes[0], layouts=scenes)
         # A small one stands beside the listing.
         graph.wide = scenes[0].width > MOST_BESIDE
+        if graph.wide and len(scenes) > 1:
+            graph.narrow = scenes[1]
         frame.panes.insert(0, graph)
         for pane in frame.panes[2:]:
             pane.below = True
@@ -118,25 +120,36 @@ class GraphView(View):
         return frame
 
     @functools.cached_property
-    def laid(self) -> tuple[list[Sketch], dict[str, int], list[Laid]]:
+    def laid(
+        self,
+    ) -> tuple[list[tuple[Sketch, bool]], list[dict[str, int]], list[Laid]]:
         """The sketches, which of them the click on a box shows, and their places."""
         sketches, states = self.sketches()
-        return sketches, states, lay_out([sketch.dot() for sketch in sketches])
+        return sketches, states, lay_out([(one.dot(), down) for one, down in sketches])
 
-    def sketches(self) -> tuple[list[Sketch], dict[str, int]]:
-        """Returns the graph as it is at first and with each box opened or closed, and
-        for each box the number of the sketch that a click on it shows."""
-        found = [Sketch(self.boxes, self.first)]
-        states: dict[str, int] = {}
-        for unit in self.boxes.units:
-            opened = self.first - {unit}
-            if unit not in self.first:
-                opened = {*self.first, unit, *self.boxes.way_to(unit)}
-            sketch = Sketch(self.boxes, opened)
-            if len(sketch.nodes) > MOST_DRAWN:
-                sketch = Sketch(self.boxes, {unit, *self.boxes.way_to(unit)})
-            states[unit] = len(found)
-            found.append(sketch)
+    @functools.cached_property
+    def narrow_first(self) -> set[str]:
+        """The boxes that are open at first on a narrow page: those around one."""
+        return self.first & set(self.boxes.way_to(f"e{self.boxes.around}"))
+
+    def sketches(self) -> tuple[list[tuple[Sketch, bool]], list[dict[str, int]]]:
+        """Returns the graph as it is at first, the same for a narrow page, and each of
+        the two with each box opened or closed; each with whether it is for a narrow
+        page. For both, the number of the sketch that a click on a box shows."""
+        firsts = (self.first, self.narrow_first)
+        found = [(Sketch(self.boxes, first), bool(n)) for n, first in enumerate(firsts)]
+        states: list[dict[str, int]] = [{}, {}]
+        for down, first in enumerate(firsts):
+            for unit in self.boxes.units:
+                alone = {unit, *self.boxes.way_to(unit)}
+                opened = first - {unit}
+                if unit not in first:
+                    opened = alone if down else {*first, *alone}
+                sketch = Sketch(self.boxes, opened)
+                if len(sketch.nodes) > MOST_DRAWN:
+                    sketch = Sketch(self.boxes, alone)
+                states[down][unit] = len(found)
+                found.append((sketch, bool(down)))
         return found, states
 
     def scenes(self) -> list[Scene]:
@@ -145,12 +158,13 @@ class GraphView(View):
         sketches, states, laid = self.laid
         scenes: list[Scene] = []
         marks = 0
-        for sketch, places in zip(sketches, laid, strict=False):
-            goes = dict(states)
+        for (sketch, down), places in zip(sketches, laid, strict=False):
+            goes = dict(states[down])
+            first = self.narrow_first if down else self.first
             for unit in self.boxes.units:
                 # What is not as at first becomes so again.
-                if (unit in sketch.opened) != (unit in self.first):
-                    goes[unit] = 0
+                if (unit in sketch.opened) != (unit in first):
+                    goes[unit] = int(down)
             scene = Scene(
                 places.w + 2 * PAD,
                 places.h + 2 * PAD,
