@@ -256,6 +256,21 @@ def test_answers_are_folded_until_they_are_clicked(book):
     assert '<details open="' not in text and all(len(why) > 20 for _, why in folded)
 
 
+@pytest.mark.parametrize("name", [CHAPTERS[7], CHAPTERS[13]])
+def test_nothing_is_cut_on_paper(opened, name):
+    """Pictures and lines of code end where the page does; what one clicks is gone."""
+    page = opened(name, width=700)
+    page.emulate_media(media="print")
+    cut = page.evaluate(
+        """() => [...document.querySelectorAll("svg.mj-scene:not([hidden]), pre")]
+        .filter((one) => one.getBoundingClientRect().width && (
+            one.scrollWidth > one.clientWidth + 1 || one.getBoundingClientRect().right
+            > one.closest(".bd-article-container").getBoundingClientRect().right + 1))
+        .map((one) => one.outerHTML.slice(0, 200))"""
+    )
+    assert cut == [] and page.locator(".mj-bar:visible").count() == 0
+
+
 @pytest.mark.parametrize("width", [1280, 400])
 def test_axe_finds_nothing(opened, width):
     """axe-core's rules of WCAG 2.1, A and AA, on pages; nothing in the console."""
