@@ -145,10 +145,12 @@ def card_page(name: str, family: str, names: list[str]) -> str:
         f"**{other}**" if other == name else f"[{other}]({other}.md)" for other in names
     )
     title = family.replace("_", " ")
+    after = dict(zip(names, names[1:])).get(name)
+    following = f"[{after}]({after}.md)" if after else "[Primitives](../primitives.md)"
     return (
         f"---\norphan: true\nhtml_theme.sidebar_secondary.remove: true\n---\n\n"
         f"# {name}\n\n{raw(see.card(name))}\n"
-        f"[Primitives](../primitives.md), {title}: {others}\n"
+        f"[Primitives](../primitives.md), {title}: {others}\n\nNext: {following}\n"
     )
 
 

@@ -132,6 +132,14 @@ def test_every_link_leads_somewhere(book):
     assert wrong == []
 
 
+def test_every_page_leads_on(book):
+    """To the next page: of the book, or of a primitive's family."""
+    ends = {"contributing.html", "search.html", "genindex.html"}
+    for path, text in html_pages(book).items():
+        if path.name not in ends and path.parent.name not in ("machines", "_static"):
+            assert "right-next" in text or "Next: " in text, path.name
+
+
 def test_the_whole_is_small(book):
     sizes = {path: path.stat().st_size for path in book.glob("**/*") if path.is_file()}
     largest = max((size for path, size in sizes.items() if path.suffix == ".html"))

@@ -283,6 +283,24 @@ def test_a_narrow_page_has_the_narrow_layout(show, width):
     assert "mj-on" in classes(mark(page, "e1"))
 
 
+class ThreeLayouts(Picture):
+    """A picture of 1040 pixels, with a layout of 760 for narrower pages."""
+
+    def frame(self):
+        frame = super().frame()
+        frame.panes[0].scene = self.scene(1040)
+        frame.panes[0].middle = self.scene(760)
+        return frame
+
+
+@pytest.mark.parametrize("width, chosen", [(1300, 1040), (1000, 760), (800, 760)])
+def test_the_widest_layout_that_fits_is_chosen(show, width, chosen):
+    """A window of 1200 pixels leaves a view of JupyterLab 1000 at most."""
+    page = show(ThreeLayouts(), width=width)
+    shown = page.locator("svg.mj-scene:not([hidden])")
+    assert shown.get_attribute("viewBox") == f"0 0 {chosen} 260"
+
+
 @pytest.mark.parametrize("dark", [False, True])
 def test_colours_follow_the_theme(show, dark):
     page = show(Picture(), dark=dark)

@@ -117,9 +117,10 @@ class Row:
 class Pane:
     """A part of the picture.
 
-    `scene` is a picture of marks, `middle` the same for pages under 900 pixels that
-    have no room for it, `narrow` the same for pages under 560, and `layouts` are what
-    boxes show that open or close (a mark's `opens`). Else: a table, code, prose that
+    `scene` is a picture of marks, `middle` the same for pages that have no room for it
+    (from 900 pixels on only if they have room for `middle`), `narrow` the same for
+    pages under 560, and `layouts` are what boxes show that open or close (a mark's
+    `opens`). Else: a table, code, prose that
     wraps, a listing or tiles. A listing is a text with a rail of remarks, which narrow
     pages leave out; "sides" are a sign and two programs. Cells of tiles wrap, a tile
     stands for the step that lights its key. A pane is as wide as what it holds asks

@@ -24,7 +24,7 @@ from minijax_widgets.view import View, cut, shortened, views
 NAMES, ORIGINS = 30, 11
 # Rounds of a loop that are shown before those that are the same.
 ROUNDS = 2
-# A tree that is wider stands downwards, on every page or on one under 900 pixels.
+# A tree that is wider stands downwards, on every page or on one with no room for it.
 MOST_WIDE, MOST_MIDDLE = 1100, 560
 # Text twins are plain ASCII: the lines of the tree.
 RAILS = {"": "  ", "through": "| ", "branch": "+ ", "last": "+ "}

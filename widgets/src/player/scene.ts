@@ -7,7 +7,8 @@ import type { Drawing, Frame, Pane, Scene, SceneMark } from "./frame";
 
 /** Pages narrower than this get the narrow layout. */
 const NARROW = 560;
-/** Pages narrower than this get the middle layout, where the wide one does not fit. */
+/** Pages narrower than this get the middle layout, where the wide one does not fit; wider
+ *  ones only if the middle one does. */
 const WIDE = 900;
 /** A picture a little too wide is shrunk while no letter gets smaller than so many pixels;
  *  a wider one scrolls. */
@@ -215,10 +216,11 @@ export class ScenePane {
 
   #layoutFor(width: number): Scene {
     const { scene, middle, narrow } = this.pane;
-    if (!width || width >= WIDE || !narrow) return scene!;
+    if (!width || !narrow) return scene!;
     if (width < NARROW) return narrow;
     const fits = (one: Scene): boolean => one.w * leastFit(one) <= this.section.clientWidth;
-    return fits(scene!) ? scene! : (middle ?? scene!);
+    if (fits(scene!) || !middle) return scene!;
+    return width < WIDE || fits(middle) ? middle : scene!;
   }
 
   #draw(scene: Scene): Layout {
