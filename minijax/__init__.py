@@ -21,11 +21,12 @@ _gc.disable()
 try:
     # First: what the environment says of the flags holds while the rest is imported.
     from minijax.support.config import (
-        check_tracer_leaks, checking_leaks, config, debug_infs, debug_key_reuse,
-        debug_nans, default_device, default_matmul_precision, default_prng_impl,
-        disable_jit,
-        enable_checks, enable_x64, no_execution, no_tracing, numpy_dtype_promotion,
-        numpy_rank_promotion, threefry_partitionable,
+        allow_f16_reductions, auto_pcast, check_tracer_leaks, checking_leaks, config,
+        debug_infs, debug_key_reuse, debug_nans, default_device,
+        default_matmul_precision, default_prng_impl, disable_jit, enable_checks,
+        enable_custom_prng, enable_x64, legacy_prng_key, no_execution, no_tracing,
+        numpy_dtype_promotion, numpy_rank_promotion,
+        remove_size_one_mesh_axis_from_type, softmax_custom_jvp, threefry_partitionable,
     )
     from minijax import assembly as _assembly
     from minijax import core, numpy

@@ -10,5 +10,5 @@ from minijax.programs.sharding.reshard import auto_axes, explicit_axes, reshard
 from minijax.programs.sharding.types_on_meshes import ManualAxisType
 from minijax.support.devices.shardings import (
     AbstractDevice, AbstractMesh, AxisType, Mesh, NamedSharding, P, PartitionSpec,
-    Sharding, SingleDeviceSharding,
+    Sharding, SingleDeviceSharding, make_single_device_sharding,
 )

@@ -9,11 +9,11 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax.core.language import AbstractValue, Jaxpr, get_aval, set_current_trace
-from minijax.core.partial_eval import DynamicJaxprTrace, JaxprTrace
+from minijax.core.partial_eval import DynamicJaxprTrace, JaxprTrace, trace_to_jaxpr
 from minijax.core.state import state
 from minijax.transforms.wrapped_functions import WrappedFun
 
-__all__ = ["PartialVal", "trace_to_jaxpr_nounits"]
+__all__ = ["PartialVal", "trace_to_jaxpr_dynamic", "trace_to_jaxpr_nounits"]
 
 
 class PartialVal(tuple):
@@ -83,3 +83,30 @@ def trace_to_jaxpr_nounits(
     jaxpr, consts = unknown.finish(rest)
     unknown.alive = trace.alive = False
     return jaxpr, out_pvals, consts
+
+
+def trace_to_jaxpr_dynamic(
+    fun: WrappedFun,
+    in_avals: Sequence[AbstractValue],
+    *,
+    keep_inputs: list[bool] | None = None,
+    lower: bool = False,
+    auto_dce: bool = False,
+) -> tuple[Jaxpr, list[AbstractValue], list[Any]]:
+    """Write down a function: its program, the types of its results, its constants.
+
+    Args:
+      fun: a function wrapped by `linear_util`, of flat arguments and results.
+      in_avals: one type for each argument.
+      keep_inputs, lower, auto_dce: for JAX's own use; not to be given.
+
+    Raises:
+      NotImplementedError: one of those three is given.
+    """
+    if keep_inputs is not None or lower or auto_dce:
+        raise NotImplementedError(
+            "trace_to_jaxpr_dynamic takes no keep_inputs, lower or auto_dce: give the "
+            "types of all arguments, and call `dce_jaxpr` on the program."
+        )
+    jaxpr, consts = trace_to_jaxpr(fun.call_wrapped, in_avals, fun.debug_info)
+    return jaxpr, [var.aval for var in jaxpr.outvars], consts

@@ -633,6 +633,13 @@ class GSPMDSharding(ShardingOfSeveral):
         return self._hlo_sharding
 
 
+def make_single_device_sharding(
+    device: Any, *, memory_kind: str | None = None
+) -> SingleDeviceSharding:
+    """The sharding that puts everything on `device`: `SingleDeviceSharding` itself."""
+    return SingleDeviceSharding(device, memory_kind=memory_kind)
+
+
 def check_distinct(devices: Any) -> None:
     """ValueError if a device is there twice: each holds one part of an array."""
     if len(set(devices)) < len(devices):
