@@ -289,3 +289,21 @@ def test_full_of_a_number_beyond_int32(value, dtype):
     ours, theirs = (library.full((2,), value, dtype=dtype) for library in libraries)
     assert ours.dtype == theirs.dtype
     assert np.array_equal(np.asarray(ours), np.asarray(theirs))
+
+
+def test_the_sharding_of_a_type_without_a_mesh_leaves_a_result_as_it_is():
+    import minijax
+    import minijax.numpy as mnp
+
+    # Optax passes on `typeof(leaf).sharding`, whatever a leaf is.
+    place = minijax.typeof(mnp.ones(3)).sharding
+    assert place.mesh.empty
+    key = minijax.random.key(0)
+    drawn = minijax.random.normal(key, (3,), out_sharding=place)
+    np.testing.assert_array_equal(drawn, minijax.random.normal(key, (3,)))
+    for make in (mnp.zeros, mnp.ones, minijax.lax.full):
+        name = "sharding" if make is minijax.lax.full else "out_sharding"
+        value = (1.0,) if make is minijax.lax.full else ()
+        assert make((3,), *value, **{name: place}).sharding.num_devices == 1
+    with pytest.raises(ValueError, match="mesh is empty"):
+        minijax.device_put(mnp.ones(3), place)

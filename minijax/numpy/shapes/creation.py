@@ -21,6 +21,7 @@ from minijax.numpy.shapes.broadcasting import broadcast_to
 from minijax.primitives.shape.ordering import array_copy
 from minijax.programs.sharding.reshard import auto_axes, changes_type, reshard
 from minijax.support import element_types
+from minijax.support.devices.shardings import NamedSharding
 from minijax.values.ref_avals import ShapeDtypeStruct
 from minijax.values.symbolic_sizes import count_steps, is_symbolic
 
@@ -200,10 +201,15 @@ def frombuffer(
 
 
 def placed(result: Array, place: Any) -> Array:
-    """`result` on a device, or laid out as a sharding says; None leaves it as it is."""
-    if place is not None and changes_type(result, place):
+    """`result` on a device, or laid out as a sharding says; None leaves it as it is.
+
+    So does a sharding over an empty mesh, which the type of any array has.
+    """
+    if place is None or (isinstance(place, NamedSharding) and place.mesh.empty):
+        return result
+    if changes_type(result, place):
         return reshard(result, place)
-    return result if place is None else placing.device_put(result, place)
+    return placing.device_put(result, place)
 
 
 def laid_out(function: Callable[..., Array], place: Any, *args: Any) -> Array:

@@ -165,12 +165,12 @@ def full(
         weak = False
         dtype = element_types.check_and_canonicalize_user_dtype(dtype, "full")
     value = convert_element_type_to(fill_value, dtype, weak)
-    if sharding is None:
+    of_mesh = isinstance(sharding, NamedSharding)
+    if sharding is None or (of_mesh and sharding.mesh.empty):
         return broadcast(value, shape)
     if isinstance(sharding, PartitionSpec):
         return broadcast(value, shape, out_sharding=sharding)
     if isinstance(value, Tracer) or state.trace is not eval_trace:
-        of_mesh = isinstance(sharding, NamedSharding)
         cut = sharding if of_mesh and sharding.mesh.explicit_axes else None
         return broadcast(value, shape, out_sharding=cut)
     return _full_on(shape, value, sharding)
