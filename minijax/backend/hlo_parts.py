@@ -172,12 +172,9 @@ def verify(module: Any) -> None:
 
 def strip_locations(program: bytes) -> bytes:
     """The same program without source locations: what a disk cache may use as key."""
-    from jaxlib.mlir.passmanager import PassManager
-
     with context():
         module = parse(program)
-        passes = PassManager.parse("builtin.module(strip-debuginfo)")
-        passes.run(module.operation)
+        run_passes(module, "strip-debuginfo")
         return hlo.module_to_bytes(module)
 
 
@@ -187,9 +184,12 @@ def call_out_from_first_device(module: Any) -> None:
     XLA's partitioner refuses a call with side effects that names no device. Inside of
     shard_map each device makes the call, and nothing is changed.
     """
-    found: list[Any] = []
-    for function in module.body.operations:
-        _find_calls(function, found)
+    found = []
+    for call in custom_calls_in(module.operation, outside="sdy.manual_computation"):
+        given = {name: call.attributes[name] for name in call.attributes}
+        effect = given.get("has_side_effect")
+        if effect is not None and effect.value and "sdy.sharding" not in given:
+            found.append(call)
     if not found:
         return
     mesh = hlo.ir.Operation.parse("sdy.mesh @first_device = <[], device_ids=[0]>")
@@ -201,41 +201,30 @@ def call_out_from_first_device(module: Any) -> None:
         call.attributes["sdy.sharding"] = hlo.ir.Attribute.parse(text)
 
 
-def _find_calls(operation: Any, found: list[Any]) -> None:
+def run_passes(module: Any, passes: str, verify: bool = True) -> None:
+    """Runs compiler passes, told as MLIR tells them, on a module."""
+    from jaxlib.mlir.passmanager import PassManager
+
+    manager = PassManager.parse(f"builtin.module({passes})")
+    manager.enable_verifier(verify)
+    manager.run(module.operation)
+
+
+def custom_calls_in(operation: Any, outside: str = "") -> Iterator[Any]:
+    """The calls of foreign functions in an operation, in its order.
+
+    Those within operations of the name `outside` are left out.
+    """
     for region in operation.regions:
         for block in region.blocks:
             for inner in block.operations:
-                name = inner.operation.name
-                if name == "sdy.manual_computation":
-                    continue
-                attributes = inner.attributes
-                if name == "stablehlo.custom_call":
-                    effect = (
-                        "has_side_effect" in attributes
-                        and attributes["has_side_effect"]
-                    )
-                    if (
-                        effect
-                        and bool(effect.value)
-                        and "sdy.sharding" not in attributes
-                    ):
-                        found.append(inner)
-                _find_calls(inner, found)
+                inner = inner.operation
+                if inner.name == "stablehlo.custom_call":
+                    yield inner
+                if inner.name != outside:
+                    yield from custom_calls_in(inner, outside)
 
 
-def pass_manager() -> Any:
-    """MLIR's `PassManager`, which runs compiler passes on a module."""
-    from jaxlib.mlir.passmanager import PassManager
-
-    return PassManager
-
-
-def custom_calls_in(program: Any, target: str) -> Iterator[Any]:
-    """The calls of a foreign function in a module, in its order."""
-    for region in program.operation.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                if inner.operation.name == "stablehlo.custom_call":
-                    if inner.attributes["call_target_name"].value == target:
-                        yield inner
-                yield from custom_calls_in(inner, target)
+def target_of(call: Any) -> str:
+    """The name of the foreign function that an operation calls."""
+    return call.attributes["call_target_name"].value

@@ -43,18 +43,16 @@ def to_bytes(made: Any) -> bytes:
     """A kernel's module in its stable form; the module is changed."""
     context = hlo.ir.Context.current
     context.allow_unregistered_dialects = True
-    passes = hlo_parts.pass_manager().parse(
-        "builtin.module(mosaic-serde{serialize=true})"
-    )
-    passes.run(made.operation)
+    hlo_parts.run_passes(made, "mosaic-serde{serialize=true}")
     return hlo.module_to_bytes(made)
 
 
 def kernels_in(program: Any) -> Iterator[str]:
     """The kernels that a StableHLO module calls, as text, in its order."""
-    for call in hlo_parts.custom_calls_in(program, _CALL):
-        config = json.loads(call.attributes["backend_config"].value)
-        yield _text_of(config["custom_call_config"]["body"])
+    for call in hlo_parts.custom_calls_in(program.operation):
+        if hlo_parts.target_of(call) == _CALL:
+            config = json.loads(call.attributes["backend_config"].value)
+            yield _text_of(config["custom_call_config"]["body"])
 
 
 def _text_of(body: str) -> str:
@@ -63,8 +61,7 @@ def _text_of(body: str) -> str:
         context = hlo.ir.Context.current
         context.allow_unregistered_dialects = True
         read = hlo.ir.Module.parse(base64.b64decode(body))
-        passes = "builtin.module(mosaic-serde{serialize=false})"
-        hlo_parts.pass_manager().parse(passes).run(read.operation)
+        hlo_parts.run_passes(read, "mosaic-serde{serialize=false}")
         return hlo.module_to_text(read)
 
 

@@ -96,8 +96,9 @@ def call(
 
 def kernels_in(program: Any) -> Iterator[str]:
     """The kernels that a StableHLO module calls, as text, in its order."""
-    for call in hlo_parts.custom_calls_in(program, _CALL):
-        yield _text_of(call.attributes["mhlo.backend_config"]["ir"].value_bytes)
+    for call in hlo_parts.custom_calls_in(program.operation):
+        if hlo_parts.target_of(call) == _CALL:
+            yield _text_of(call.attributes["mhlo.backend_config"]["ir"].value_bytes)
 
 
 def _text_of(made: bytes) -> str:

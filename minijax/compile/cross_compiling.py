@@ -6,9 +6,9 @@ In JAX: `jax.experimental.topologies` and `jit(f, ...).lower(...).compile()` for
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
+from minijax.backend import hlo_parts
 from minijax.backend.build_settings import BuildSettings
 from minijax.core import compiler, errors, lowering, source_info
 from minijax.support.user_source import summarize
@@ -116,24 +116,15 @@ def refuse_calls(target: Target, lowered: lowering.Lowered) -> None:
             "the call out of the program that you compile for it."
         )
     with lowered.context:
-        for name, place in _foreign_calls(lowered.module.operation):
-            raise NotImplementedError(
-                f"the program cannot be compiled for target={target.name!r}: it calls "
-                f"the foreign function {name!r}, at {place}, which is registered in "
-                f"this process only. Compile it for the machine where it runs."
-            )
-
-
-def _foreign_calls(operation: Any) -> Iterator[tuple[str, str]]:
-    for region in operation.regions:
-        for block in region.blocks:
-            for inner in block.operations:
-                inner = inner.operation
-                if inner.name == "stablehlo.custom_call":
-                    name = inner.attributes["call_target_name"].value
-                    if not name.startswith(_PORTABLE_CALLS):
-                        yield name, _place(str(inner.location))
-                yield from _foreign_calls(inner)
+        for call in hlo_parts.custom_calls_in(lowered.module.operation):
+            name, place = hlo_parts.target_of(call), _place(str(call.location))
+            if not name.startswith(_PORTABLE_CALLS):
+                raise NotImplementedError(
+                    f"the program cannot be compiled for target={target.name!r}: it "
+                    f"calls the foreign function {name!r}, at {place}, which is "
+                    "registered in this process only. Compile it for the machine where "
+                    "it runs."
+                )
 
 
 def _place(location: str) -> str:

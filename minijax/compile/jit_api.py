@@ -6,12 +6,13 @@ In JAX: `jax/_src/api.py`.
 from __future__ import annotations
 
 import functools
+import warnings
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.compile.compiler_options import check_options
 from minijax.compile.titles import entitle, title_of
-from minijax.core import api, errors, signatures
+from minijax.core import api, errors, runtime, signatures
 from minijax.core import jit as pjit
 from minijax.core.errors import api_boundary
 from minijax.core.events import Hook
@@ -20,6 +21,7 @@ from minijax.core.language import AbstractValue
 from minijax.core.signatures import JitOptions, argnums_tuple, check_callable, wraps
 from minijax.core.trees import tree_unflatten
 from minijax.support import user_source
+from minijax.support.devices.shardings import NamedSharding, PartitionSpec
 from minijax.transforms import differentiation
 from minijax.values.named_axes import extend_axis_env
 from minijax.values.ref_avals import ShapeDtypeStruct
@@ -58,7 +60,8 @@ def jit(
         tree of these that is a prefix of the arguments. Arguments that are
         not committed are moved there.
       out_shardings: the same for the results; None lets the compiler choose.
-      device, backend: must be None; arguments run where they are (`device_put`).
+      device, backend: the one device on which the function runs, or a platform whose
+        first device that is; arguments are moved there. Deprecated: use `device_put`.
       static_argnums, static_argnames: arguments whose *values* choose the program.
         They must be hashable. Positions imply names and the other way round.
       donate_argnums, donate_argnames: arguments whose memory the results may take over;
@@ -71,12 +74,19 @@ def jit(
       TypeError: `fun` is no function, or an argument is no array.
       ValueError: a static argument is not hashable or does not exist.
     """
-    for name, value in (("device", device), ("backend", backend)):
-        if value is not None:
+    if device is not None or backend is not None:
+        if in_shardings is not None or out_shardings is not None or device and backend:
             raise errors.value_error(
-                f"jit does not take {name} here: a program runs where its arguments "
-                "are. Move them with `device_put` first."
+                "jit takes one of device, backend, and in_shardings with out_shardings;"
+                f" got device={device}, backend={backend}. Leave the others out."
             )
+        warnings.warn(
+            "backend and device argument on jit is deprecated: a program runs where "
+            "its arguments are. Move them: `device_put(x, device)`.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        device = device or runtime.devices(backend)[0]
     jitting: Callable[[Callable], JitFunction] = functools.partial(
         pjit.jit,
         static_argnums=static_argnums,
@@ -87,22 +97,26 @@ def jit(
         inline=bool(inline),
         compiler_options=tuple(sorted(check_options(compiler_options).items())),
     )
-    if in_shardings is not None or out_shardings is not None:
-        jitting = functools.partial(_sharded, jitting, in_shardings, out_shardings)
+    if in_shardings is not None or out_shardings is not None or device is not None:
+        shardings = in_shardings, out_shardings, device
+        jitting = functools.partial(_sharded, jitting, shardings)
     return (
         functools.partial(_checked, jitting) if fun is None else _checked(jitting, fun)
     )
 
 
-def _sharded(plain: Callable, ins: Any, outs: Any, fun: Callable) -> JitFunction:
-    return jit_with_shardings.run(fun, ins, outs, plain(fun)._options)
+def _sharded(plain: Callable, shardings: tuple, fun: Callable) -> JitFunction:
+    return jit_with_shardings.run(fun, shardings, plain(fun)._options)
 
 
 @Hook
 def jit_with_shardings(
-    fun: Callable, in_shardings: Any, out_shardings: Any, options: Any
+    fun: Callable, shardings: tuple[Any, Any, Any], options: Any
 ) -> JitFunction:
-    """A jitted function with given shardings; `programs/sharding` attaches it."""
+    """A jitted function with shardings of arguments and results, or on a device.
+
+    `programs/sharding` attaches it.
+    """
     raise NotImplementedError("in_shardings and out_shardings need programs/sharding.")
 
 
@@ -194,13 +208,13 @@ def make_jaxpr(
     def jaxpr_maker(*args: Any, **kwargs: Any) -> Any:
         with extend_axis_env(list(axis_env or ())):
             traced, bound = jitted.trace_call(args, kwargs)
-        check_arguments.run(traced, bound.leaves)
+        meshes = meshes_of_results.run(traced, bound.leaves)
         closed = pjit.with_outer_constants(traced)
         if titled:
             entitle(closed.jaxpr, title)
         if not return_shape:
             return closed
-        shapes = [struct_of(aval) for aval in closed.out_avals]
+        shapes = list(map(struct_of, closed.out_avals, meshes))
         return closed, tree_unflatten(traced.out_tree, shapes)
 
     jaxpr_maker.__module__ = "minijax"
@@ -208,17 +222,22 @@ def make_jaxpr(
 
 
 @Hook
-def check_arguments(traced: pjit.Traced, leaves: Sequence[Any]) -> None:
-    """Raise for arguments of a function that is traced only, if types do not tell.
+def meshes_of_results(traced: pjit.Traced, leaves: Sequence[Any]) -> Sequence[Any]:
+    """The meshes of the results of a function that is traced only, None for any.
 
+    Raises for arguments that do not go together, if types do not tell.
     `programs/sharding/meshes_of_values.py` attaches it.
     """
+    return [None] * len(traced.closed.jaxpr.outvars)
 
 
-def struct_of(aval: AbstractValue) -> ShapeDtypeStruct:
-    """Shape and dtype of a type."""
+def struct_of(aval: AbstractValue, mesh: Any = None) -> ShapeDtypeStruct:
+    """Shape and dtype of a type, and how it is cut over a mesh of Explicit axes."""
+    cut = aval.cut
+    if cut is None and mesh is not None and mesh.are_all_axes_explicit:
+        cut = NamedSharding(mesh, PartitionSpec(*[None] * aval.ndim))
     return ShapeDtypeStruct(
-        aval.shape, aval.dtype, sharding=aval.cut, weak_type=aval.weak_type
+        aval.shape, aval.dtype, sharding=cut, weak_type=aval.weak_type
     )
 
 
@@ -231,8 +250,8 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
     """
     check_callable(fun, "eval_shape")
     traced, bound = JitFunction(fun, JitOptions()).trace_call(args, kwargs)
-    check_arguments.run(traced, bound.leaves)
-    shapes = [struct_of(aval) for aval in traced.closed.out_avals]
+    meshes = meshes_of_results.run(traced, bound.leaves)
+    shapes = list(map(struct_of, traced.closed.out_avals, meshes))
     return tree_unflatten(traced.out_tree, shapes)
 
 

@@ -115,8 +115,7 @@ def _device_of(device: Any) -> Any:
         return next(iter(devices))
     raise ValueError(
         "device_put takes a device, a sharding of one device, a `memory.Space` or None "
-        f"(or a tree of them), got {device!r}. "
-        "Arrays spread over several devices are not supported here yet."
+        f"(or a tree of them), got {device!r}."
     )
 
 
@@ -136,20 +135,13 @@ def choose_device(args: Sequence[Any]) -> tuple[Any, bool]:
         if type(arg) is not Array or arg._placed is None:
             continue
         if arg.committed:
-            devices = arg.devices()
-            if len(devices) > 1:
-                raise ValueError(
-                    f"an argument of type {arg.aval.str_short()} lies on "
-                    f"{len(devices)} devices; programs on several devices are not "
-                    "supported here yet. Move it to one device with "
-                    "`minijax.device_put(x, device)`."
-                )
-            (device,) = devices
-            if chosen is not None and device != chosen:
+            device, *others = arg.devices()
+            if others or chosen not in (None, device):
                 raise ValueError(
                     "Received incompatible devices for jitted computation: one "
                     f"argument is on {chosen}, another of type {arg.aval.str_short()} "
-                    f"on {device}. Move one with `minijax.device_put(x, device)`."
+                    f"on {[device, *others]}. Move one with `minijax.device_put(x, "
+                    "device)`."
                 )
             chosen = device
     return (default_device(), False) if chosen is None else (chosen, True)

@@ -20,16 +20,17 @@ from minijax.backend import executables, unoptimized
 from minijax.backend.build_settings import BuildSettings
 from minijax.compile import cross_compiling, tokens
 from minijax.compile.compiler_options import check_options
-from minijax.compile.jit_api import check_arguments, struct_of
+from minijax.compile.jit_api import meshes_of_results, struct_of
 from minijax.compile.placing import buffer_on
 from minijax.core import compiler, dispatch, errors, language, lowering
 from minijax.core import jit as pjit
 from minijax.core.array import Array, default_device
 from minijax.core.events import Hook
 from minijax.core.jit import JitFunction
-from minijax.core.trees import tree_flatten, tree_unflatten
+from minijax.core.trees import tree_flatten, tree_leaves, tree_unflatten
 from minijax.support.devices.layouts import Format, Layout, layout_of_xla
 from minijax.support.memory_spaces import sharding_in
+from minijax.values.ref_avals import ShapeDtypeStruct
 
 if TYPE_CHECKING:
     from minijax.backend.targets import Target
@@ -105,6 +106,7 @@ class Traced(_Stage):
     """A function traced for one kind of arguments. In JAX: `jax.stages.Traced`."""
 
     def __init__(self, traced: Any, bound: Any, options: Any):
+        self._meshes = meshes_of_results.run(traced, bound.leaves)
         self._traced = traced
         self._bound = bound
         self._options = options
@@ -124,7 +126,8 @@ class Traced(_Stage):
     @property
     def out_info(self) -> Any:
         """The result's tree of `ShapeDtypeStruct`s."""
-        return tree_unflatten(self.out_tree, list(map(struct_of, self.jaxpr.out_avals)))
+        shapes = list(map(struct_of, self.jaxpr.out_avals, self._meshes))
+        return tree_unflatten(self.out_tree, shapes)
 
     @property
     def out_avals(self) -> Any:
@@ -148,6 +151,11 @@ class Traced(_Stage):
             asked = _known_platform(lowering_platforms[0])
         settings = pjit.settings_of(self._traced.params)
         request = dispatch.CompileRequest(*place_of.run(self), *settings)
+        if asked is None and request.place.platform is None:
+            raise errors.value_error(
+                "Passing lowering_platforms to lower is required where only an "
+                "AbstractMesh is named: `lower(lowering_platforms=('cpu',))`."
+            )
         lowered = dispatch.compilation.lower(self.jaxpr, request, asked)
         marked = mark_shardings.run(lowered, request.place)
         return Lowered(self, lowered, asked, request, marked)
@@ -155,9 +163,7 @@ class Traced(_Stage):
 
 def trace(self: JitFunction, *args: Any, **kwargs: Any) -> Traced:
     """The function traced for these arguments."""
-    traced, bound = self.trace_call(args, kwargs)
-    check_arguments.run(traced, bound.leaves)
-    return Traced(traced, bound, self._options)
+    return Traced(*self.trace_call(args, kwargs), self._options)
 
 
 def lower(self: JitFunction, *args: Any, **kwargs: Any) -> Lowered:
@@ -199,6 +205,15 @@ def place_of(traced: Traced) -> tuple[Any, bool]:
     default a program runs on the default device.
     """
     return default_device(), False
+
+
+@Hook
+def place_on(place: Any, devices: Any) -> Any:
+    """The place of a program that is compiled for `devices`; None: for its own.
+
+    Called by `Lowered.compile`. `programs/sharding/ahead_of_time.py` attaches it.
+    """
+    return place
 
 
 @Hook
@@ -261,7 +276,8 @@ class Lowered(_Stage):
     ) -> Compiled | CompiledForTarget:
         """The program compiled by XLA for the default device, or for a target.
 
-        `device_assignment` names another device, as a tuple of one.
+        `device_assignment` names other devices, as a tuple of one, or of as many as the
+        mesh has for which the program was lowered.
 
         A target is a machine that need not be there: "h100", several such as "h100:8",
         or a slice of TPUs such as "tpu-v5e:2x2"; the program can be looked at, not run.
@@ -280,10 +296,8 @@ class Lowered(_Stage):
         if target is not None and not (found := cross_compiling.find(target)).runs:
             return self._compile_for(found, compiler_options)
         request = self._request
-        device = request.place
-        if device_assignment is not None:
-            device = _only_device(device_assignment)
-            request = request._replace(place=device)
+        device = place_on.run(request.place, device_assignment)
+        request = request._replace(place=device)
         if self._lowered.platform != dispatch.lowering_platform(device):
             raise ValueError(
                 f"the program was lowered for {self._lowered.platform}, but the "
@@ -336,15 +350,6 @@ def _known_platform(platform: str) -> str:
     return platform
 
 
-def _only_device(devices: Any) -> Any:
-    if not isinstance(devices, (tuple, list)) or len(devices) != 1:
-        raise ValueError(
-            "device_assignment is a tuple of the one device to compile for, got "
-            f"{devices!r}. Take it from minijax.devices()."
-        )
-    return devices[0]
-
-
 class _CompiledStage(_Stage):
     """What is known of a program that XLA has compiled."""
 
@@ -388,6 +393,13 @@ class Compiled(_CompiledStage):
     def output_shardings(self) -> Any:
         """The sharding of each array of the result, in its tree."""
         return tree_unflatten(self.out_tree, self._output_shardings())
+
+    @property
+    def out_info(self) -> Any:
+        """The result's tree of `ShapeDtypeStruct`s, with layouts and shardings."""
+        pairs = zip(self._traced.jaxpr.out_avals, tree_leaves(self.output_formats))
+        infos = [ShapeDtypeStruct(a.shape, a.dtype, sharding=one) for a, one in pairs]
+        return tree_unflatten(self.out_tree, infos)
 
     @property
     def input_formats(self) -> Any:

@@ -385,7 +385,9 @@ def filled_like(x, value: int | float | bool) -> Any:
     aval: Any = get_aval(x)
     scalar = rules.scalar_like(aval, value)
     if aval.shape:
-        return broadcast_in_dim(scalar, aval.shape, ())
+        return broadcast_in_dim_p.bind(
+            scalar, shape=aval.shape, broadcast_dimensions=(), sharding=aval.cut
+        )
     return convert_element_type_to(scalar, aval.dtype, aval.weak_type)
 
 

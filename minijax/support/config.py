@@ -352,49 +352,35 @@ high_dynamic_range_gumbel = _traced(
 softmax_custom_jvp = _traced(
     "softmax_custom_jvp", False, "Give softmax its own, more stable derivative rule."
 )
-allow_f16_reductions = _traced(
-    "allow_f16_reductions",
-    True,
-    "When off, sums over 16-bit floats raise.",
-    refused="sums over 16-bit floats never raise.",
-)
-check_static_indices = _traced(
-    "check_static_indices",
-    False,
-    "Check the bounds of indices that are known while tracing.",
-    refused="indices out of bounds are clamped, filled or dropped, as `mode` says.",
-)
-mutable_array_checks = _traced(
-    "mutable_array_checks",
-    True,
-    "Check that refs do not alias.",
-    refused="refs that alias would give wrong results, so they are always refused.",
-)
-remove_size_one_mesh_axis_from_type = _traced(
-    "remove_size_one_mesh_axis_from_type",
-    False,
-    "Leave mesh axes of size 1 out of types.",
-    refused="types name every mesh axis, of whatever size.",
-)
-pallas_use_mosaic_gpu = _traced(
-    "pallas_use_mosaic_gpu",
-    False,
-    "Lower GPU kernels to Mosaic GPU and not to Triton. In JAX the default is True.",
-    refused="kernels for GPUs are lowered to Triton.",
-)
-eager_constant_folding = _traced(
-    "eager_constant_folding",
-    False,
-    "Evaluate operations on constants while tracing.",
-    refused="each operation of a traced function becomes an equation.",
-)
-auto_pcast = _traced(
-    "auto_pcast",
-    True,
-    "Mark values as varying over a mesh axis where an operation needs it.",
-    refused="values are always marked where an operation needs it.",
-)
 no_execution = _traced("no_execution", False, "Raise when a program runs.")
+
+# JAX's flags that take their default only, and why.
+_FIXED = {
+    "allow_f16_reductions": "sums over 16-bit floats never raise.",
+    "auto_pcast": "values are always marked where an operation needs it.",
+    "check_static_indices": "indices out of bounds are clamped, filled or dropped.",
+    "disable_bwd_checks": "a cotangent of another shape would go on unnoticed.",
+    "eager_constant_folding": "each operation of a function becomes an equation.",
+    "include_full_tracebacks_in_locations": "locations hold the innermost frames.",
+    "log_checkpoint_residuals": "`ad_checkpoint.print_saved_residuals` shows them.",
+    "mutable_array_checks": "refs that alias are always refused.",
+    "pallas_use_mosaic_gpu": "kernels for GPUs are lowered to Triton.",
+    "remove_size_one_mesh_axis_from_type": "types name axes of every size.",
+    "traceback_in_locations_limit": "a location holds the ten innermost frames.",
+    "tracer_error_num_traceback_frames": "messages name the tracer's line.",
+    "use_shardy_partitioner": "XLA's other partitioner, GSPMD, is not used.",
+}
+_NUMBERS = {"traceback_in_locations_limit": 100, "tracer_error_num_traceback_frames": 5}
+_OFF = {"check_static_indices", "disable_bwd_checks", "eager_constant_folding"}
+_OFF |= {"log_checkpoint_residuals", "remove_size_one_mesh_axis_from_type"}
+_OFF |= {"pallas_use_mosaic_gpu"}  # JAX's default is True
+_fixed = {
+    name: _flag(name, _NUMBERS.get(name, name not in _OFF), why, refused=why)
+    for name, why in _FIXED.items()
+}
+allow_f16_reductions = _fixed["allow_f16_reductions"]
+auto_pcast = _fixed["auto_pcast"]
+remove_size_one_mesh_axis_from_type = _fixed["remove_size_one_mesh_axis_from_type"]
 
 # These act outside programs: no cache depends on them.
 no_tracing = _flag("no_tracing", False, "Raise when a function is traced.")
@@ -407,12 +393,6 @@ enable_checks = _flag(
     "enable_checks",
     False,
     "Check the types of each program before it is compiled; this costs time.",
-)
-disable_bwd_checks = _flag(
-    "disable_bwd_checks",
-    False,
-    "Do not check what a custom_vjp backward returns.",
-    refused="a cotangent of another shape than its argument would go on unnoticed.",
 )
 enable_custom_prng = _flag(
     "enable_custom_prng", False, "Make PRNGKey return typed keys."
@@ -427,12 +407,6 @@ log_compiles = _flag("log_compiles", False, "Log each trace and compilation.")
 explain_cache_misses = _flag(
     "explain_cache_misses", False, "Log why a jitted function was traced again."
 )
-log_checkpoint_residuals = _flag(
-    "log_checkpoint_residuals",
-    False,
-    "Log what checkpointing keeps.",
-    refused="call `minijax.ad_checkpoint.print_saved_residuals(f, *args)` to see them.",
-)
 captured_constants_warn_bytes = _flag(
     "captured_constants_warn_bytes",
     2_000_000_000,
@@ -443,24 +417,6 @@ traceback_filtering = _flag(
     "auto",
     "How the library's own frames are hidden in tracebacks.",
     choices=("off", "tracebackhide", "remove_frames", "quiet_remove_frames", "auto"),
-)
-include_full_tracebacks_in_locations = _flag(
-    "include_full_tracebacks_in_locations",
-    True,
-    "Give each lowered operation its call stack, not only one line.",
-    refused="locations always hold the innermost frames of the call stack.",
-)
-traceback_in_locations_limit = _flag(
-    "traceback_in_locations_limit",
-    100,
-    "At most so many frames in a location.",
-    refused="a location holds the ten innermost frames.",
-)
-tracer_error_num_traceback_frames = _flag(
-    "tracer_error_num_traceback_frames",
-    5,
-    "Frames shown for a leaked tracer.",
-    refused="messages name the line where the tracer was made.",
 )
 pprint_use_color = _flag("pprint_use_color", True, "Colour printed jaxprs.")
 # A relative path in XDG_CACHE_HOME is ignored, as its standard asks for.
@@ -524,12 +480,6 @@ cpu_enable_async_dispatch = _flag(
     True,
     "Let programs on the CPU run asynchronously.",
     process_wide=True,
-)
-use_shardy_partitioner = _flag(
-    "use_shardy_partitioner",
-    True,
-    "Partition programs with Shardy.",
-    refused="the other partitioner of XLA, GSPMD, is not used.",
 )
 
 

@@ -18,6 +18,7 @@ from minijax.core import errors
 from minijax.core.array import Array, first_device, wrap_as
 from minijax.core.events import enter
 from minijax.core.language import ShapedArray
+from minijax.support.devices.layouts import Format, layout_of_xla
 from minijax.support.special_errors import add_callback_cause
 
 F = TypeVar("F", bound=Callable)
@@ -51,6 +52,12 @@ def device(self: Array) -> Any:
     """The device, or the sharding when there are several."""
     devices = self._buffer._sharding.device_set
     return next(iter(devices)) if len(devices) == 1 else self._buffer._sharding
+
+
+@property_of_array
+def format(self: Array) -> Format:
+    """How the elements lie in memory, and on which devices."""
+    return Format(layout_of_xla(self._buffer._pjrt_layout), self.sharding)
 
 
 @on_array

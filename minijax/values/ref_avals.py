@@ -112,7 +112,7 @@ class ShapeDtypeStruct:
     In JAX: `jax.ShapeDtypeStruct`.
     """
 
-    __slots__ = ("shape", "dtype", "sharding", "weak_type")
+    __slots__ = ("shape", "dtype", "format", "weak_type")
 
     def __init__(
         self,
@@ -139,7 +139,9 @@ class ShapeDtypeStruct:
             )
         self.shape = canonicalize_shape(shape)
         self.dtype = dtype if dtypes.is_extended(dtype) else np.dtype(dtype)
-        self.sharding = sharding
+        self.format = (
+            sharding if isinstance(sharding, Format) else Format(None, sharding)
+        )
         self.weak_type = weak_type
 
     @classmethod
@@ -158,6 +160,7 @@ class ShapeDtypeStruct:
         sharding = getattr(place, "sharding", aval.cut) if committed else None
         return cls(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type)
 
+    sharding = property(lambda self: self.format.sharding)
     ndim = property(lambda self: len(self.shape))
     size = property(lambda self: math.prod(self.shape))
     T = property(lambda self: self.update(shape=self.shape[::-1]))
@@ -175,12 +178,14 @@ class ShapeDtypeStruct:
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """The same struct with some of shape, dtype, sharding, weak_type changed."""
-        fields = {name: getattr(self, name) for name in ShapeDtypeStruct.__slots__}
-        fields.update(changes)
-        return ShapeDtypeStruct(fields.pop("shape"), fields.pop("dtype"), **fields)
+        fields = {"sharding": self.format, "weak_type": self.weak_type, **changes}
+        shape, dtype = fields.pop("shape", self.shape), fields.pop("dtype", self.dtype)
+        return ShapeDtypeStruct(shape, dtype, **fields)
 
     def __repr__(self) -> str:
-        sharding = f", sharding={self.sharding}" if self.sharding is not None else ""
+        place, layout = self.sharding, self.format.layout
+        sharding = "" if place is None else f", sharding={place}"
+        sharding += "" if layout is None else f", format={layout}"
         weak = ", weak_type=True" if self.weak_type else ""
         return (
             f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}"
@@ -188,7 +193,7 @@ class ShapeDtypeStruct:
         )
 
     def _key(self) -> tuple:
-        return (self.shape, self.dtype, self.sharding, self.weak_type)
+        return (self.shape, self.dtype, self.format, self.weak_type)
 
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, ShapeDtypeStruct) and self._key() == other._key()

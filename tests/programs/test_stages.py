@@ -170,7 +170,7 @@ def test_a_device_to_compile_for():
     device = minijax.devices()[0]
     compiled = lowered.compile(device_assignment=(device,))
     assert compiled(np.float32(0)).devices() == {device}
-    with pytest.raises(ValueError, match="tuple of the one device"):
+    with pytest.raises(ValueError, match="tuple of the devices"):
         lowered.compile(device_assignment=())
     with pytest.raises(ValueError, match="not both"):
         lowered.compile(device_assignment=(device,), target="cpu")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import re
 import threading
 import warnings
 
@@ -364,3 +365,106 @@ def block_forbidden_by_the_flag(lib):
 def block_of_an_abstract_mesh(lib):
     with lib.mesh.abstract_mesh:
         pass
+
+
+# ----------------------------------------------------------------------------------
+# Meshes without devices, one device, layouts
+# ----------------------------------------------------------------------------------
+
+
+def _abstract(lib, *spec, sizes=(16, 4), kind=None):
+    """A sharding over more devices than there are."""
+    kinds = (kind or lib.auto,) * len(sizes)
+    mesh = lib.sharding.AbstractMesh(sizes, tuple("xy"), axis_types=kinds)
+    return lib.Named(mesh, lib.P(*spec))
+
+
+def _marked_lines(text):
+    """The lines of StableHLO that say how values are cut, without their results."""
+    lines = [line.strip() for line in text.splitlines() if "sdy." in line]
+    return [re.sub(r"^%\w+ = |%\w+", "", line) for line in lines]
+
+
+def _lowered(lib, sharding, *platforms, **options):
+    struct = lib.mj.ShapeDtypeStruct((64, 64), "float32", sharding=sharding)
+    traced = lib.mj.jit(lambda x: x @ x.T, **options).trace(struct)
+    return traced.lower(lowering_platforms=platforms or None)
+
+
+@case
+def lowered_for_an_abstract_mesh(lib):
+    return _marked_lines(_lowered(lib, _abstract(lib, "x", "y"), "tpu").as_text())
+
+
+@case
+def lowered_for_shardings_of_an_abstract_mesh(lib):
+    cut, other = _abstract(lib, "x", "y"), _abstract(lib, "y")
+    lowered = _lowered(lib, None, "tpu", in_shardings=cut, out_shardings=other)
+    return _marked_lines(lowered.as_text())
+
+
+@case
+def lowered_for_no_platform(lib):
+    return _lowered(lib, _abstract(lib, "x"))
+
+
+@case
+def compiled_for_no_devices(lib):
+    return _lowered(lib, _abstract(lib, "x", sizes=(4, 2)), "cpu").compile()
+
+
+@case
+def compiled_for_devices_that_are_named(lib):
+    lowered = _lowered(lib, _abstract(lib, "x", sizes=(4, 2)), "cpu")
+    compiled = lowered.compile(device_assignment=tuple(lib.mj.devices()))
+    return compiled(lib.put(lib.numbers(64, 64), "x"))
+
+
+@case
+def abstract_shardings_of_results(lib):
+    place = lib.Named(lib.mesh.abstract_mesh, lib.P(None, "y"))
+    jitted = lib.mj.jit(lambda x: x * 2, out_shardings=place)
+    with lib.mj.set_mesh(lib.mesh):
+        inside = jitted(lib.numbers(8, 8))
+    return inside, jitted(lib.put(lib.numbers(8, 8), "x"))
+
+
+@case
+def abstract_shardings_and_no_devices(lib):
+    return lib.mj.jit(lambda x: x, out_shardings=_abstract(lib, "x"))(lib.numbers(64))
+
+
+def _on_the_third(lib, x, **options):
+    return lib.mj.jit(lambda x, *, y=1: x * 2 + y, **options)(x, y=3)
+
+
+@case
+def jit_on_a_device(lib):
+    third = lib.mj.devices()[3]
+    first = lib.mj.device_put(lib.numbers(8), lib.mj.devices()[1])
+    given = [lib.numbers(8), first, lib.put(lib.numbers(8), "x")]
+    return [_on_the_third(lib, x, device=third) for x in given]
+
+
+@case
+def jit_on_a_backend(lib):
+    return _on_the_third(lib, lib.numbers(8), backend="cpu")
+
+
+@case
+def jit_on_a_device_and_in_shardings(lib):
+    device = lib.mj.devices()[3]
+    return lib.mj.jit(lambda x: x, device=device, in_shardings=lib.on("x"))
+
+
+@case
+def formats(lib):
+    found = [lib.put(lib.numbers(8, 4), "x"), lib.jnp.ones(3), lib.jnp.float32(1)]
+    return [str(x.format.layout) for x in found]
+
+
+@case
+def results_that_are_compiled(lib):
+    jitted = lib.mj.jit(lambda x: (x * 2, x.sum()))
+    compiled = jitted.lower(lib.put(lib.numbers(8, 8), "x")).compile()
+    return [f"{one.shape} {one.dtype} {one.format}" for one in compiled.out_info]

@@ -50,24 +50,28 @@ PAIRS = {
     "vmap": lambda t, a, b: t.mj.vmap(lambda a, b: a + b)(a, b),
     "scan": lambda t, a, b: t.lax.scan(lambda c, x: (c, x + c), b[0], a)[1],
 }
+
+
+def _while(t, a, b):
+    """Constants of the condition are on one mesh, those of the body on another."""
+    return t.lax.while_loop(
+        lambda c: (c[0] * a).sum() < -1e9, lambda c: (c[0] * 2, c[1] * b), (a, b)
+    )[0]
+
+
 SINGLE = {
     "same": lambda t, a: t.mj.jit(lambda a: a)(a),
     "negative": lambda t, a: t.jnp.negative(a),
     "closed": lambda t, a: t.mj.jit(lambda: t.jnp.negative(a))(),
     "make_jaxpr": lambda t, a: str(t.mj.make_jaxpr(lambda a: -a)(a)),
     "make_jaxpr_closed": lambda t, a: str(t.mj.make_jaxpr(lambda: t.jnp.sin(a))()),
-    "eval_shape": lambda t, a: str(t.mj.eval_shape(lambda a: -a, a).shape),
+    "eval_shape": lambda t, a: str(t.mj.eval_shape(lambda a: -a, a)),
     "lower": lambda t, a: str(len(t.mj.jit(lambda a: -a).lower(a).as_text()) > 0),
     "cond": lambda t, a: t.lax.cond(True, lambda a: a * 2, lambda a: a, a),
     "sum": lambda t, a: t.jnp.sum(a, 1),
 }
 TOGETHER = ["E A", "A E", "E Awhole", "Ewhole A", "E O", "Ewhole Owhole", "E d", "A h"]
 TOGETHER += ["E committed"]
-# JAX refuses an array of an Explicit mesh where no mesh is in use and the program has
-# constants: its devices are counted as one.
-LEFT_OUT = {"closed none E d", "grad none E d", "closed none E committed"}
-LEFT_OUT |= {"closed none E", "closed none Ewhole"}
-
 _count = 0
 for _used in ("none", "E", "A", "O"):
     for _name, _program in PAIRS.items():
@@ -85,5 +89,10 @@ for _used in ("none", "E", "A", "O"):
                 CASES[f"{_name} {_used} {_one}"] = functools.partial(
                     _run, _program, _used, [_one]
                 )
-for _name in LEFT_OUT:
-    CASES.pop(_name, None)
+for _both in ("E O", "Ewhole Owhole", "O Ewhole", "E d", "A Awhole"):
+    CASES[f"while none {_both}"] = functools.partial(
+        _run,
+        lambda t, a, b: t.mj.jit(_while, static_argnums=0)(t, a, b),
+        "none",
+        _both.split(),
+    )

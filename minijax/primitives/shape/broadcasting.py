@@ -28,12 +28,12 @@ from minijax.core.language import (
     physical_aval,
     register,
 )
-from minijax.core.rules import final_sharding, scalar_like
+from minijax.core.rules import final_sharding
 from minijax.core.shaping import (
     broadcast_in_dim,
-    broadcast_in_dim_p,
     check_sizes,
     convert_element_type_to,
+    filled_like,
     shape_of,
 )
 from minijax.core.state import state
@@ -201,10 +201,9 @@ def full_like(
     `x` is anything with a shape and a dtype; `dtype` and `shape` override its own.
     Where an array `x` is committed to a device, the new one is, too.
     """
-    if dtype is None and isinstance(x, Tracer) and type(fill_value) in _fast_fills:
-        aval = x.aval
-        if not dtypes.is_extended(aval.dtype):
-            return _filled(aval, fill_value, aval.shape if shape is None else shape)
+    if dtype is None and shape is None and isinstance(x, Tracer):
+        if type(fill_value) in _fast_fills and not dtypes.is_extended(x.aval.dtype):
+            return filled_like(x, fill_value)
     new_shape = _shape_like(x) if shape is None else canonicalize_shape(shape)
     weak = dtype is None and element_types.is_weakly_typed(x)
     dtype = dtypes.dtype(x if dtype is None else dtype)
@@ -218,15 +217,6 @@ def full_like(
 
 # Rules fill arrays with these all the time: a literal, and no conversion.
 _fast_fills = (int, float, bool)
-
-
-def _filled(aval: ShapedArray, value: Any, shape: Sequence[int]) -> Any:
-    scalar = scalar_like(aval, value)
-    if len(shape) == 0:
-        return convert_element_type_to(scalar, aval.dtype, aval.weak_type)
-    return broadcast_in_dim_p.bind(
-        scalar, shape=canonicalize_shape(shape), broadcast_dimensions=(), sharding=None
-    )
 
 
 def _shape_like(x: Any) -> tuple[int, ...]:

@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from minijax.backend.build_settings import BuildSettings
 from minijax.compile import cross_compiling, stages
 from minijax.compile.placing import choose_device
 from minijax.core import dispatch, hlo, lowering
 from minijax.core.array import Array
 from minijax.core.jit import UNSPECIFIED, settings_of
+from minijax.core.state import state
 from minijax.programs.sharding.partitioned import (
     annotate,
     in_shardings_of,
@@ -26,6 +29,7 @@ from minijax.programs.sharding.placement import (
     mesh_of,
     placement_of,
 )
+from minijax.support.devices.shardings import Mesh
 
 
 @stages.place_of.attach
@@ -39,15 +43,49 @@ def place_of(traced: stages.Traced) -> tuple[Any, bool]:
         held = leaf._placed if type(leaf) is Array else getattr(leaf, "sharding", None)
         held = held if is_spread(held) else None
         ins.append(held if wanted is UNSPECIFIED else wanted)
-    spread = next(filter(is_spread, ins), None)
-    place = choose_device(leaves) if spread is None else (None, True)
-    if spread is not None:
-        devices = spread._internal_device_list
+    settings = settings_of(params)
+    outs = settings[-1]
+    spread = list(filter(is_spread, [*ins, *(outs or ())]))
+    own = [one for one in spread if one._internal_device_list is not None]
+    if spread and not own and state.mesh is None:
+        given = outs and tuple(one if is_spread(one) else None for one in outs)
+        return placement_of(None, tuple(ins), spread[0].mesh, given), True
+    if any(map(is_spread, ins)) and own:
+        devices = own[0]._internal_device_list
         mesh = mesh_of(*ins) or flat_mesh(devices)
         place = placement_of(devices, tuple(ins), mesh), True
-    request = dispatch.CompileRequest(*place, *settings_of(params))
+    else:
+        place = choose_device(leaves)
+    request = dispatch.CompileRequest(*place, *settings)
     request = placed(traced.jaxpr, request)
     return request.place, request.committed
+
+
+@stages.place_on.attach
+def place_on(place: Any, devices: Any) -> Any:
+    """The place of a program that is compiled for `devices`; None: for its own.
+
+    Raises ValueError for another number of devices than the program was lowered for,
+    and RuntimeError for None if it names an abstract mesh only.
+    """
+    several = type(place) is Placement
+    count = place.mesh.size if several else 1
+    if devices is None and not (several and place.devices is None):
+        return place
+    if not isinstance(devices, (tuple, list)) or len(devices) != count:
+        kind = RuntimeError if devices is None else ValueError
+        raise kind(
+            f"device_assignment is a tuple of the devices to compile for, {count} of "
+            f"them, got {devices!r}. Take them from minijax.devices()."
+        )
+    if not several:
+        return devices[0]
+    old = place.mesh
+    grid = np.array(devices, dtype=object).reshape(old.axis_sizes)
+    mesh = Mesh(grid, old.axis_names, old.axis_types)
+    given = (place.in_shardings, place.out_shardings or ())
+    ins, outs = [tuple(one and one.update(mesh=mesh) for one in each) for each in given]
+    return placement_of(mesh._internal_device_list, ins, mesh, outs or None)
 
 
 @stages.mark_shardings.attach

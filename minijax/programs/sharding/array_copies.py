@@ -72,11 +72,13 @@ def _moved_by_program(value: Array, sharding: Any) -> Array:
             f"{[d.id for d in sharding._internal_device_list]}. Give a sharding of the "
             "same devices in the same order."
         )
-    return _returning(sharding)(value)
+    return returning(sharding)(value)
 
 
 @functools.lru_cache(maxsize=256)
-def _returning(sharding: Any) -> Callable[[Any], Any]:
+def returning(sharding: Any) -> Callable[[Any], Any]:
+    """A program that returns its argument, lying as the sharding says."""
+
     def moved(x: Any) -> Any:
         return x
 

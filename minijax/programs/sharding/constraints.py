@@ -69,13 +69,13 @@ def _constrained(x: Any, place: Any) -> Any:
     aval = get_aval(x)
     free: frozenset[int] = frozenset()
     if isinstance(sharding, NamedSharding):
-        if aval.ndim < len(sharding.spec):
+        try:
+            sharding.check_compatible_aval(aval.shape)
+        except ValueError as error:
             raise errors.value_error(
                 "One of with_sharding_constraint arguments is incompatible with its "
-                f"sharding annotation {sharding}: Sharding {sharding} is only valid "
-                f"for values of rank at least {len(sharding.spec)}, but was applied to "
-                f"a value of rank {aval.ndim}. Shorten the spec."
-            )
+                f"sharding annotation {sharding}: {error} Shorten the spec."
+            ) from None
         free = frozenset(
             dimension
             for dimension, part in enumerate(sharding.spec.partitions)

@@ -34,7 +34,11 @@ from minijax.programs.sharding.constraints import (
 from minijax.programs.sharding.contexts import mesh_of_jit, sharding_of
 from minijax.programs.sharding.placement import is_spread, put_on_several
 from minijax.support.devices.layouts import Format
-from minijax.support.devices.shardings import AbstractMesh, PartitionSpec, Sharding
+from minijax.support.devices.shardings import (
+    PartitionSpec,
+    Sharding,
+    SingleDeviceSharding,
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -43,6 +47,7 @@ class ShardedOptions(JitOptions):
 
     in_shardings: tuple | None = None
     out_shardings: tuple | None = None
+    device: Any = None  # to which all arguments move
 
 
 def _checked(shardings: Any, name: str) -> tuple | None:
@@ -67,11 +72,6 @@ def _checked(shardings: Any, name: str) -> tuple | None:
                 f"got {leaf!r} of type {type(leaf).__name__}."
             )
         refuse_empty(leaf, name)
-        if isinstance(getattr(leaf, "mesh", None), AbstractMesh):
-            raise errors.value_error(
-                f"jit({name}=...) got {leaf}, which names no devices. Give the spec "
-                "alone, or a mesh with devices."
-            )
         spec = getattr(leaf, "spec", leaf)
         if PartitionSpec.UNCONSTRAINED in getattr(spec, "partitions", ()):
             raise errors.value_error(
@@ -121,7 +121,11 @@ class ShardedJitFunction(JitFunction):
         if state.disable_jit or any(map(is_tracer, leaves)):
             return args
         self._signature.types_of(leaves, args, kwargs, get_aval)
-        moved = list(map(_moved, leaves, self._wanted(bound, kwargs)))
+        wanted = self._wanted(bound, kwargs)
+        if self._options.device is None:
+            moved = list(map(_moved, leaves, wanted))
+        else:
+            moved = list(map(placing.device_put, leaves, wanted))
         if all(map(operator.is_, moved, leaves)):
             return args
         return self._signature.arguments(bound, moved)[0]
@@ -130,6 +134,8 @@ class ShardedJitFunction(JitFunction):
         given = self._options.in_shardings
         if given is None:
             return [None] * len(bound.leaves)
+        if self._options.device is not None:
+            return [self._options.device] * len(bound.leaves)
         if kwargs:
             raise errors.value_error(
                 "pjit does not support kwargs when in_shardings is specified. Pass "
@@ -216,12 +222,17 @@ def _moved(leaf: Any, sharding: Any) -> Any:
 
 @jit_api.jit_with_shardings.attach
 def jit_with_shardings(
-    fun: Callable, in_shardings: Any, out_shardings: Any, options: JitOptions
+    fun: Callable, shardings: tuple[Any, Any, Any], options: JitOptions
 ) -> JitFunction:
-    """A jitted function with given shardings."""
+    """A jitted function with given shardings, or a device to which arguments move."""
+    in_shardings, out_shardings, device = shardings
+    if device is not None:
+        device = in_shardings = out_shardings = SingleDeviceSharding(device)
     ins = _checked(in_shardings, "in_shardings")
     outs = _checked(out_shardings, "out_shardings")
-    sharded = ShardedOptions(**vars(options), in_shardings=ins, out_shardings=outs)
+    sharded = ShardedOptions(
+        **vars(options), in_shardings=ins, out_shardings=outs, device=device
+    )
     return ShardedJitFunction(fun, sharded)
 
 

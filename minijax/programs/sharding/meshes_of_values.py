@@ -4,7 +4,7 @@ A type says how a value is cut, and not on which mesh one is that nothing cuts. 
 meshes of arguments and constants are followed here through the equations of a program.
 
 In JAX: `core.py`, `check_avals_context_mesh`; `lax/utils.py`,
-`_get_abstract_mesh_from_avals`.
+`_get_abstract_mesh_from_avals`; the sharding rules of `select_n` and `concatenate`.
 """
 
 from __future__ import annotations
@@ -13,36 +13,44 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax.compile import jit_api
-from minijax.core import errors
+from minijax.core import errors, source_info
 from minijax.core.jit import Traced
 from minijax.core.language import ClosedJaxpr, Jaxpr, JaxprEqn, jaxprs_in_params
 from minijax.core.state import state
 from minijax.programs.sharding.contexts import get_abstract_mesh
+from minijax.programs.sharding.cuts import CARRYING, cut_of, fail, told
 from minijax.support.devices.shardings import NamedSharding
 
 # Their results are on a mesh that the parameters name.
 _PLACING = {"device_put", "reshard", "shard_map", "sharding_constraint"}
+# What they put together must be cut alike.
+_ALIKE = {"select_n", "concatenate", "stack"}
 
 
-def check_meshes(closed: ClosedJaxpr, shardings: Sequence[Any]) -> None:
-    """ValueError if arguments that lie so meet on two meshes, or on one not in use.
+def check_meshes(closed: ClosedJaxpr, shardings: Sequence[Any]) -> Sequence[Any]:
+    """The meshes of a program's results, None for any, given how its arguments lie.
 
-    Meshes whose axes are all Auto go together.
+    Where no axis is Explicit all of them are None.
+
+    Raises:
+      ValueError: for arguments that meet on two meshes, or on one that is not in use.
+      ShardingTypeError: for `select_n`, `concatenate` and `stack` of operands of one
+        mesh that are not cut alike.
     """
-    if state.abstract_mesh is not None:  # of `auto_axes`, which moves its arguments
-        return
     consts = [getattr(const, "_placed", None) for const in closed.consts]
     meshes = list(map(_mesh_of, [*consts, *shardings]))
     several = {*meshes, get_abstract_mesh()} - {None}
-    if len(several) > 1 and not all(mesh.are_all_axes_auto for mesh in several):
-        _results(closed.jaxpr, meshes)
+    explicit = any(mesh._any_axis_explicit for mesh in several)
+    if explicit and state.abstract_mesh is None:  # `auto_axes` moves its arguments
+        return _results(closed.jaxpr, meshes)
+    return [None] * len(closed.jaxpr.outvars)
 
 
-@jit_api.check_arguments.attach
-def check_traced(traced: Traced, leaves: Sequence[Any]) -> None:
+@jit_api.meshes_of_results.attach
+def meshes_of_results(traced: Traced, leaves: Sequence[Any]) -> Sequence[Any]:
     """The same for a function that is only traced, and the arguments it was given."""
     places = [getattr(leaf, "sharding", None) for leaf in leaves]
-    check_meshes(traced.closed, [None] * len(traced.outer) + places)
+    return check_meshes(traced.closed, [None] * len(traced.outer) + places)
 
 
 def _mesh_of(sharding: Any) -> Any:
@@ -53,19 +61,32 @@ def _results(jaxpr: Jaxpr, meshes: Sequence[Any]) -> list[Any]:
     """The meshes of a program's results, None for any, given those of its inputs."""
     known: dict[Any, Any] = dict(zip([*jaxpr.constvars, *jaxpr.invars], meshes))
     for eqn in jaxpr.eqns:
-        ins = list(map(known.get, eqn.invars))
-        if eqn.primitive.name not in _PLACING and any(ins):
-            known.update(zip(eqn.outvars, _through(eqn, ins)))
+        if eqn.primitive.name not in _PLACING:
+            ins = list(map(known.get, eqn.invars))
+            if any(ins):
+                known.update(zip(eqn.outvars, _through(eqn, ins)))
     return list(map(known.get, jaxpr.outvars))
 
 
 def _through(eqn: JaxprEqn, ins: list[Any]) -> Sequence[Any]:
+    name, params = eqn.primitive.name, eqn.params
+    if name == "while":
+        first, others = params["cond_nconsts"], params["body_nconsts"]
+        _results(params["cond_jaxpr"].jaxpr, ins[:first] + ins[first + others :])
+        return _results(params["body_jaxpr"].jaxpr, ins[first:])
+    if name == "broadcast_in_dim" and eqn.invars[0].aval.size == 1:
+        return [None]  # goes with any
     outs = None
-    for jaxpr in jaxprs_in_params(eqn.params):
-        # The first operands may be an index, or constants of another program.
+    for jaxpr in jaxprs_in_params(params) if name in CARRYING else ():
+        # The first operand may be an index.
         inner = jaxpr.constvars + jaxpr.invars
         outs = _results(jaxpr, ([None] * len(inner) + ins)[-len(inner) :])
-    return [_one(eqn, ins)] * len(eqn.outvars) if outs is None else outs
+    if outs is not None:
+        return outs
+    mesh = _one(eqn, ins)
+    if name in _ALIKE:
+        _check_alike(eqn, ins)
+    return [mesh] * len(eqn.outvars)
 
 
 def _one(eqn: JaxprEqn, ins: Sequence[Any]) -> Any:
@@ -83,3 +104,14 @@ def _one(eqn: JaxprEqn, ins: Sequence[Any]) -> Any:
             )
         found = found or mesh
     return found
+
+
+def _check_alike(eqn: JaxprEqn, ins: Sequence[Any]) -> None:
+    pairs = [(atom.aval, mesh) for atom, mesh in zip(eqn.invars, ins) if atom.aval.ndim]
+    placed = [aval for aval, mesh in pairs if mesh is not None or aval.cut is not None]
+    if len({cut_of(aval) for aval in placed}) > 1:
+        with source_info.user_context(eqn.source_info):
+            fail(
+                f"{eqn.primitive} operands must have the same shardings, got "
+                f"{told(placed)}. Reshard them: `minijax.sharding.reshard(x, spec)`."
+            )

@@ -21,10 +21,12 @@ from minijax.core.array import Array
 from minijax.core.language import Tracer
 from minijax.core.runtime import devices
 from minijax.core.trees import broadcast_prefix_to_treedef, tree_flatten, tree_unflatten
+from minijax.programs.sharding.array_copies import returning
 from minijax.programs.sharding.making import (
     make_array_from_callback,
     make_array_from_single_device_arrays,
 )
+from minijax.programs.sharding.placement import flat_mesh, mesh_of
 from minijax.support.devices.shardings import Mesh, NamedSharding, PartitionSpec
 from minijax.support.tree_util import tree_map
 
@@ -55,17 +57,14 @@ def _host(value: Any, what: str) -> np.ndarray:
     return np.asarray(host, dtypes.canonicalize_dtype(host.dtype))
 
 
-@functools.cache
-def _replicating(sharding: Any) -> Any:
-    def gathered(x: Any) -> Any:
-        return x
-
-    return jit(gathered, out_shardings=sharding)
+def _is_shared(value: Any) -> bool:
+    """Whether other processes hold parts of an array."""
+    return type(value) is Array and not value.is_fully_addressable
 
 
 def _everywhere(array: Array, mesh: Mesh) -> np.ndarray:
     """The values of an array that several processes share, in each of them."""
-    whole = _replicating(NamedSharding(mesh, PartitionSpec()))(array)
+    whole = returning(NamedSharding(mesh, PartitionSpec()))(array)
     return np.asarray(whole.addressable_data(0))
 
 
@@ -93,19 +92,17 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
     """
 
     def gather(value: Any) -> np.ndarray:
-        if isinstance(value, Array) and not isinstance(value, Tracer):
-            if not value.is_fully_addressable:
-                if not tiled:
-                    raise errors.value_error(
-                        "Gathering global non-fully-addressable arrays only supports "
-                        "tiled=True: the processes hold parts of one array, and the "
-                        "result is the whole array."
-                    )
-                mesh = getattr(value.sharding, "mesh", None)
-                if not isinstance(mesh, Mesh):
-                    flat = np.array(list(value.sharding._internal_device_list), object)
-                    mesh = Mesh(flat, ("devices",))
-                return _everywhere(value, mesh)
+        if _is_shared(value):
+            if not tiled:
+                raise errors.value_error(
+                    "Gathering global non-fully-addressable arrays only supports "
+                    "tiled=True: the processes hold parts of one array, and the "
+                    "result is the whole array."
+                )
+            own = value.sharding
+            return _everywhere(
+                value, mesh_of(own) or flat_mesh(own._internal_device_list)
+            )
         host = _host(value, "process_allgather")
         if host.ndim == 0 or not tiled:
             host = host[None]
@@ -171,9 +168,8 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
     differing: set[int] = set()
     found = []
     for leaf in leaves:
-        if isinstance(leaf, Array) and not isinstance(leaf, Tracer):
-            if not leaf.is_fully_addressable:
-                continue  # one array, of which each has its parts
+        if _is_shared(leaf):
+            continue  # one array, of which each has its parts
         each = process_allgather(leaf)
         found.append(each)
         for process, other in enumerate(each):
@@ -214,9 +210,8 @@ def host_local_array_to_global_array(
     """
 
     def share(value: Any, spec: Any) -> Array:
-        if isinstance(value, Array) and not isinstance(value, Tracer):
-            if not value.is_fully_addressable:
-                return value
+        if _is_shared(value):
+            return value
         host = _host(value, "host_local_array_to_global_array")
         local = NamedSharding(global_mesh.local_mesh, spec)
         whole = NamedSharding(global_mesh, spec)

@@ -35,6 +35,7 @@ from minijax.programs.sharding.placement import (
     spread_buffer,
     spread_out,
     two_places,
+    with_devices,
 )
 from minijax.support.devices.shardings import (
     GSPMDSharding,
@@ -93,7 +94,8 @@ def placed(
     check_meshes(closed, getattr(request.place, "in_shardings", ()))
     request = _of_used(closed, request)
     place, committed = request.place, request.committed
-    given = request.out_shardings or ()
+    mesh = place.mesh if type(place) is Placement else None
+    given = with_devices(request.out_shardings or (), mesh)
     named = [sharding for sharding in given if isinstance(sharding, Sharding)]
     named += _places_in(closed)
     for other in named[1:]:
@@ -110,7 +112,6 @@ def placed(
     outs = tuple(sharding if is_spread(sharding) else None for sharding in given)
     cut = [sharding for sharding in outs if sharding is not None]
     meshes = [one for one in _places_in(closed) if isinstance(one, Mesh)]
-    mesh: Any
     if cut:
         devices = cut[0]._internal_device_list
         mesh = mesh_of(*cut) or flat_mesh(devices)
@@ -120,6 +121,7 @@ def placed(
     elif type(place) is not Placement:
         found = context_mesh()
         if found is None or (committed and _devices_of(found) == [place]):
+            _check_one_device(closed)
             return request._replace(out_shardings=None)
         mesh, devices = found, found._internal_device_list
     else:
@@ -159,6 +161,21 @@ def _of_used(
     if not any(map(is_spread, kept)):
         return request._replace(place=devices[0])
     return request._replace(place=placement_of(devices, kept, mesh))
+
+
+def _check_one_device(closed: language.ClosedJaxpr) -> None:
+    """ValueError if a program for one device has values of a larger Explicit mesh."""
+    made = [out.aval for eqn in closed.jaxpr.eqns for out in eqn.outvars]
+    for value in (*closed.consts, *made):
+        place = getattr(value, "_placed", getattr(value, "cut", None))
+        mesh = getattr(place, "mesh", None)
+        if mesh is not None and mesh._any_axis_explicit and mesh.size > 1:
+            raise errors.value_error(
+                "Length of device assignment 1 is not equal to the size of the mesh "
+                f"{mesh.size} of {getattr(value, 'aval', value)}: the program makes or "
+                "closes over it, and its arguments are on one device. Set the mesh: "
+                "`with minijax.set_mesh(mesh):`."
+            )
 
 
 def _devices_of(place: Any) -> list[Any]:
@@ -257,7 +274,7 @@ def annotate(
     Returns how the program is compiled for its devices.
     """
     module = lowered.module
-    devices = hlo_parts.int_attribute(len(placement.devices), 32)
+    devices = hlo_parts.int_attribute(placement.mesh.size, 32)
     module.operation.attributes["mhlo.num_partitions"] = devices
     one = hlo_parts.int_attribute(1, 32)
     module.operation.attributes["mhlo.num_replicas"] = one
@@ -287,8 +304,9 @@ def annotate(
         _add(entry, sharding, kind)
         results.append(hlo.ir.DictAttr.get(entry))
     main.attributes["res_attrs"] = hlo.ir.ArrayAttr.get(results)
+    hlo_parts.run_passes(module, "sdy-lift-inlined-meshes")
     return PartitionedSettings(
-        num_partitions=len(placement.devices),
+        num_partitions=placement.mesh.size,
         propagate_to_parameters=(
             *(False,) * (len(main.arguments) - len(ins)),
             *(sharding is None for sharding in ins),

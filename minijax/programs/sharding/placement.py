@@ -24,6 +24,7 @@ from minijax.primitives.refs.mutable_arrays import Ref
 from minijax.programs.sharding.contexts import mesh_in_use, sharding_of
 from minijax.programs.sharding.explicit_types import typed
 from minijax.support.devices.shardings import (
+    AbstractMesh,
     Mesh,
     NamedSharding,
     PartitionSpec,
@@ -40,7 +41,8 @@ class Placement:
     Equal placements are one object; make them with `placement_of`.
 
     Attributes:
-      devices: jaxlib's list of devices, in the order in which the program numbers them.
+      devices: jaxlib's list of devices, in the order in which the program numbers them;
+        None if the mesh is an abstract one: the program can only be lowered.
       in_shardings: the sharding of each argument; None where the compiler chooses.
       out_shardings: the same for the results; None if it chooses all.
       mesh: the mesh in whose terms chosen shardings are told.
@@ -53,13 +55,12 @@ class Placement:
         out_shardings: Shardings | None,
         mesh: Mesh,
     ) -> None:
-        check_distinct(devices)
+        check_distinct(devices or ())
         self.devices = devices
         self.in_shardings = in_shardings
         self.out_shardings = out_shardings
         self.mesh = mesh
-        self.platform = devices[0].platform
-        self.client = devices[0].client
+        self.platform = devices[0].platform if devices else None
         self.replicated = NamedSharding(mesh, PartitionSpec())
 
 
@@ -173,6 +174,27 @@ def mesh_of(*shardings: Any) -> Mesh | None:
         if isinstance(mesh, Mesh):
             return mesh
     return None
+
+
+def with_devices(shardings: Sequence[Any], mesh: Mesh | None) -> list[Any]:
+    """The shardings, those over an abstract mesh on the devices of one with its axes.
+
+    That is the mesh in use, or else `mesh`. Raises ValueError if neither has its axes.
+    """
+    meshes = [one for one in (context_mesh(), mesh) if one is not None]
+    found = []
+    for sharding in shardings:
+        own = getattr(sharding, "mesh", None)
+        if isinstance(own, AbstractMesh):
+            fits = [one for one in meshes if one.abstract_mesh == own]
+            if not fits:
+                raise errors.value_error(
+                    f"jit got {sharding}, which names no devices. Give the spec alone, "
+                    "or a mesh with devices."
+                )
+            sharding = sharding.update(mesh=fits[0])
+        found.append(sharding)
+    return found
 
 
 def two_places(first: str, its_devices: Any, other: str, others: Any) -> Exception:

@@ -13,7 +13,6 @@ In JAX: `jax.sharding`; `jax/_src/named_sharding.py`, `sharding_impls.py`.
 from __future__ import annotations
 
 import functools
-import itertools
 import math
 from collections.abc import Sequence
 from typing import Any
@@ -98,6 +97,25 @@ def _part_of(sharding: Any, global_shape: Shape) -> Shape:
                 f"factors: {list(parts)} should evenly divide the shape)"
             )
     return tuple(size // count for size, count in zip(global_shape, parts))
+
+
+def _indices(sharding: Any, global_shape: Shape) -> dict[Any, Index]:
+    """For each device the slice of the array that it holds, from XLA's tiling."""
+    devices = sharding._device_assignment
+    check_distinct(devices)
+    shape = sharding.shard_shape(global_shape)
+    if sharding.is_fully_replicated:
+        return dict.fromkeys(devices, (slice(None),) * len(shape))
+    tiling = sharding._to_xla_hlo_sharding(len(shape))
+    counts = tiling.tile_assignment_dimensions()
+    numbers = np.asarray(tiling.tile_assignment_devices()).reshape(counts)
+    found = {}
+    for place, number in np.ndenumerate(numbers):
+        found[devices[number]] = tuple(
+            slice(at * size, (at + 1) * size) if count > 1 else slice(None)
+            for at, size, count in zip(place, shape, counts)
+        )
+    return {device: found[device] for device in devices}
 
 
 class NamedSharding(ShardingOfSeveral):
@@ -219,11 +237,9 @@ class NamedSharding(ShardingOfSeveral):
         texts = []
         for letter, axes in (("U", self.spec.unreduced), ("R", self.spec.reduced)):
             names = [name for name in self.mesh.axis_names if name in axes]
-            text = ",".join(names)
             if names:
-                texts.append(
-                    f"{letter}:({text})" if len(names) > 1 else f"{letter}:{text}"
-                )
+                text = names[0] if len(names) == 1 else f"({','.join(names)})"
+                texts.append(f"{letter}:{text}")
         return texts
 
     def dual(self) -> NamedSharding:
@@ -241,9 +257,7 @@ class NamedSharding(ShardingOfSeveral):
 
     def inserted(self, axis: int) -> NamedSharding | None:
         """With one more dimension, which is not cut, at position `axis`."""
-        parts = self.spec.partitions
-        missing = (None,) * (axis - len(parts))
-        return self._of((*parts[:axis], *missing, None, *parts[axis:]))
+        return self._of(self.with_batch_axis(axis, None).spec.partitions)
 
     def of(self, axis: int | None) -> NamedSharding | None:
         """That of one dimension alone."""
@@ -257,11 +271,8 @@ class NamedSharding(ShardingOfSeveral):
 
     def with_batch_axis(self, axis: int, cut: NamedSharding | None) -> NamedSharding:
         """With one more dimension at position `axis`, cut as the only one of `cut`."""
-        parts = self.spec.partitions
-        parts = (*parts, *(None,) * (axis - len(parts)))
         part = None if cut is None else cut.spec.partitions[0]
-        partitions = (*parts[:axis], part, *parts[axis:])
-        return self.update(spec=self.spec.update(partitions=partitions))
+        return self.update(spec=self.spec.inserted(axis, part))
 
     def whole(self, rank: int) -> NamedSharding:
         """That of an array of `rank` dimensions that each device of the mesh has."""
@@ -346,30 +357,12 @@ class NamedSharding(ShardingOfSeveral):
           NotImplementedError: if devices hold addends and not parts of the array.
         """
         self._require_devices("devices_indices_map")
-        check_distinct(self._internal_device_list)
         if self.spec.unreduced:
             raise NotImplementedError(
                 f"devices_indices_map has no answer for {self}: its devices hold "
                 "addends, which are not parts of the array. Reduce it first."
             )
-        shape = self.shard_shape(global_shape)
-        parts = self.parts(len(shape))
-        position = {name: i for i, name in enumerate(self.mesh.axis_names)}
-        sizes = self.mesh.axis_sizes
-        found = {}
-        for place in itertools.product(*map(range, sizes)):
-            index = []
-            for dimension, (size, count) in enumerate(zip(shape, parts)):
-                if count == 1:
-                    index.append(slice(None))
-                    continue
-                number = 0
-                for axis in self.spec.axes(dimension):
-                    at = position[axis]
-                    number = number * sizes[at] + place[at]
-                index.append(slice(number * size, (number + 1) * size))
-            found[self.mesh.devices[place]] = tuple(index)
-        return found
+        return _indices(self, global_shape)
 
     def is_equivalent_to(self, other: Sharding, ndim: int) -> bool:
         """Whether both place the same parts of a rank-`ndim` array on the same devices.
@@ -613,21 +606,7 @@ class GSPMDSharding(ShardingOfSeveral):
 
     def devices_indices_map(self, global_shape: Shape) -> dict[Any, Index]:
         """For each device the slice of the array that it holds."""
-        check_distinct(self._internal_device_list)
-        everything = (slice(None),) * len(global_shape)
-        devices = self._device_assignment
-        if self.is_fully_replicated:
-            return dict.fromkeys(devices, everything)
-        shape = self.shard_shape(global_shape)
-        dimensions = self._hlo_sharding.tile_assignment_dimensions()
-        numbers = np.asarray(self._hlo_sharding.tile_assignment_devices())
-        found = {}
-        for place, number in np.ndenumerate(numbers.reshape(dimensions)):
-            found[devices[number]] = tuple(
-                slice(None) if count == 1 else slice(at * size, (at + 1) * size)
-                for at, size, count in zip(place, shape, dimensions)
-            )
-        return {device: found[device] for device in devices}
+        return _indices(self, global_shape)
 
     def _to_xla_hlo_sharding(self, num_dimensions: int) -> HloSharding:
         return self._hlo_sharding

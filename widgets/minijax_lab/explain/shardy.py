@@ -204,10 +204,8 @@ def read(text: str) -> dict[str, Any]:
         module = hlo.ir.Module.parse(text)
         asked = result_shardings(main_of(module))
         inline_calls(module)
-        manager = hlo_parts.pass_manager().parse(f"builtin.module({PASSES})")
         # Its edges on loops are no valid attributes, and are read all the same.
-        manager.enable_verifier(False)
-        manager.run(module.operation)
+        hlo_parts.run_passes(module, PASSES, verify=False)
         main = main_of(module)
         reader = _Reader()
         block = main.regions[0].blocks[0]
