@@ -39,7 +39,7 @@ from log2 import log2  # noqa: E402
 PARTS = {0: "Watch", 6: "Transform", 13: "Compile", 16: "Scale", 21: "Extend"}
 TEACH = ["teaching"]
 LOOK_UP = ["cheat_sheet", "machines", "scale", "processes", "kernels"]
-LOOK_UP += ["primitives", "names", "where_in_jax"]
+LOOK_UP += ["primitives", "names", "libraries", "where_in_jax"]
 TAKE_PART = ["life_of_a_call", "core", "figures", "contributing"]
 QUESTION = re.compile(r'predict\("([^"]+)", \.\.\.\)')
 WAITING = re.compile(r"^.*put your answer in place of .*\n?", re.M)
@@ -72,6 +72,7 @@ def write(folder: Path, chapters: str = "", cards: set[str] | None = None) -> No
         "kernels": read("book/kernels.md"),
         "primitives": primitives_page(),
         "names": read("book/api_table.md"),
+        "libraries": read("book/libraries.md"),
         "where_in_jax": read("book/where_in_jax.md"),
         "teaching": teaching_page(),
         "life_of_a_call": read("book/life_of_a_call.md"),
