@@ -862,3 +862,38 @@ def wrong_call_where_the_compiler_cuts(lib):
         lib, lambda note, a: note(a) or a, mesh=lib.mesh, axis_names={"x"}
     )
     return function(lib.numbers(8))
+
+
+def _checkified(name, checks, body, cut=("x",), jitted=False, **options):
+    """What `checkify` finds on each of the devices: its text, and the result."""
+
+    def run(lib):
+        checkify = importlib.import_module(f"{lib.name}.experimental.checkify")
+        spec = lib.P(*cut)
+        function = mapped(lib, lambda a: body(lib, checkify, a), spec, spec, **options)
+        if jitted:
+            function = lib.mj.jit(function)
+        errors = getattr(checkify, checks)
+        error, out = checkify.checkify(function, errors=errors)(lib.numbers(8))
+        return [str(error.get()), np.asarray(out)]
+
+    CASES[f"checkify {name}"] = run
+
+
+def _log(lib, checkify, a):
+    return lib.jnp.log(a)
+
+
+def _positive(lib, checkify, a):
+    checkify.check(lib.jnp.all(a > 0), "{} is not positive", a[0])
+    return 2 * a
+
+
+_checkified("nan", "nan_checks", _log)
+_checkified("nan, both axes", "nan_checks", _log, cut=(("x", "y"),))
+_checkified("nan, copies", "nan_checks", _log, cut=())
+_checkified("nan in jit", "nan_checks", _log, jitted=True)
+_checkified("nan, unchecked types", "nan_checks", _log, check_vma=False)
+_checkified("division", "div_checks", lambda lib, _, a: 1 / (a - a[0]))
+_checkified("check", "user_checks", _positive)
+_checkified("nothing", "nan_checks", lambda lib, _, a: lib.jnp.sin(a))

@@ -11,6 +11,7 @@ In JAX: `jax/_src/checkify.py`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -18,15 +19,19 @@ from minijax.core import errors, partial_eval, rules
 from minijax.core import jit as pjit
 from minijax.core.language import ClosedJaxpr, DebugInfo, get_aval, weakref_lru_cache
 from minijax.core.trees import tree_flatten, tree_leaves, tree_unflatten
+from minijax.experimental.checkify import error_values
 from minijax.experimental.checkify.checking_interpreter import (
     Checked,
     CheckedProgram,
+    checked_for_types,
     checked_program,
     checkify_jaxpr,
     rule_for,
 )
 from minijax.experimental.checkify.error_values import Error
+from minijax.primitives.parallel.variation import varied
 from minijax.primitives.shape import ordering
+from minijax.primitives.shape.squeezing import expand_dims
 from minijax.programs.calls import close_jaxpr, closed_call_p
 from minijax.programs.checkpointing import remat_p
 from minijax.programs.control_flow import bodies, conditionals, while_loops
@@ -34,6 +39,15 @@ from minijax.programs.control_flow.scan_primitive import Scan, scan_p
 from minijax.programs.custom.custom_backward import custom_vjp_call_p
 from minijax.programs.custom.custom_calls import RunJaxpr, named_like
 from minijax.programs.custom.custom_forward import custom_jvp_call_p
+from minijax.programs.shard_map.primitive import (
+    part_type,
+    scope_of,
+    shard_map_p,
+    with_specs,
+)
+from minijax.programs.sharding.cuts import cut_of
+from minijax.programs.sharding.reshard import reshard
+from minijax.support.devices.shardings import NamedSharding, PartitionSpec
 from minijax.values.inner_programs import jaxpr_as_fun
 from minijax.values.symbolic_zeros import SymbolicZero
 
@@ -80,13 +94,16 @@ def _closed_call_rule(primitive, error, enabled, *args, **params) -> Checked:
 # ----------------------------------------------------------------------------------
 
 
+_checked_one = functools.partial(checked_program, one=True)
+
+
 @rule_for(conditionals.cond_p)
 def _cond_rule(primitive, error, enabled, *args, **params) -> Checked:
     index, *operands = args
     avals, branches = _avals(operands), params["branches"]
     for branch in branches:
-        error = error.with_places(checked_program(branch, enabled, error, avals).kinds)
-    programs = [checked_program(x, enabled, error, avals) for x in branches]
+        error = error.with_places(_checked_one(branch, enabled, error, avals).kinds)
+    programs = [_checked_one(x, enabled, error, avals) for x in branches]
     params["branches"] = tuple(program.closed for program in programs)
     outputs = primitive.bind(index, *tree_leaves(error), *operands, **params)
     # The values are those of the branch that was run; a code has one meaning in all.
@@ -102,8 +119,8 @@ def _cond_rule(primitive, error, enabled, *args, **params) -> Checked:
 def _scan_rule(primitive, error, enabled, *args, **params) -> Checked:
     loop = Scan(**params)
     operands, avals = loop.operands(args), loop.jaxpr.in_avals
-    error = error.with_places(checked_program(loop.jaxpr, enabled, error, avals).kinds)
-    checked = checked_program(loop.jaxpr, enabled, error, avals)
+    error = error.with_places(_checked_one(loop.jaxpr, enabled, error, avals).kinds)
+    checked = _checked_one(loop.jaxpr, enabled, error, avals)
     body = _errors_in_carry(checked.closed, error, len(operands.consts))
     carry = [*tree_leaves(error), *operands.carry]
     return checked.result(loop.bind(body, operands._replace(carry=carry)))
@@ -137,11 +154,9 @@ def _while_rule(primitive, error, enabled, *args, **params) -> Checked:
         cond_jaxpr.jaxpr, cond_jaxpr.consts, enabled, error, *cond_consts, *carry
     )
     step = _step_and_condition(cond_jaxpr, loop.body_jaxpr, num_cond)
-    error = error.with_places(
-        checked_program(step, enabled, error, step.in_avals).kinds
-    )
-    body = checked_program(step, enabled, error, step.in_avals)
-    condition = checked_program(cond_jaxpr, enabled, error, cond_jaxpr.in_avals)
+    error = error.with_places(_checked_one(step, enabled, error, step.in_avals).kinds)
+    body = _checked_one(step, enabled, error, step.in_avals)
+    condition = _checked_one(cond_jaxpr, enabled, error, cond_jaxpr.in_avals)
     num_out = len(condition.closed.out_avals)
     truth = partial_eval.prune_outputs(
         condition.closed, [False] * (num_out - 1) + [True]
@@ -173,6 +188,51 @@ def _step_and_condition(
     old = body_jaxpr.debug_info
     info = DebugInfo(old.traced_for, old.func_name, old.place)
     return ClosedJaxpr(*partial_eval.trace_to_jaxpr(fun, avals, info))
+
+
+# ----------------------------------------------------------------------------------
+# shard_map
+# ----------------------------------------------------------------------------------
+
+
+@rule_for(shard_map_p)
+def _shard_map_rule(primitive, error, enabled, *args, **params) -> Checked:
+    """Each device has an error of its own; together they are those of a batch.
+
+    A check that comes after them takes the error of one device that has one.
+    """
+    leaves, tree = tree_flatten(error_values.one_error(error))
+    mesh, manual = params["mesh"], params["newly_manual_axes"]
+    axes = tuple(name for name in mesh.axis_names if name in manual)
+    copied, cut = PartitionSpec(), PartitionSpec(axes)
+    avals = [
+        part_type(aval, copied, mesh, params["check_vma"], manual)
+        for aval in _avals(leaves)
+    ]
+    program, ins, outs = params["jaxpr"], params["in_specs"], params["out_specs"]
+    avals += program.in_avals
+    with scope_of(params):
+        checked = checked_for_types(
+            program, frozenset(enabled), tree, tuple(avals), one=True
+        )
+        count = len(checked.closed.out_avals) - len(outs)
+
+        def on_each(*values: Any) -> list[Any]:
+            results = jaxpr_as_fun(checked.closed)(*values)
+            stacked = [expand_dims(result, [0]) for result in results[:count]]
+            return [*(varied(one, axes) for one in stacked), *results[count:]]
+
+        closed = ClosedJaxpr(*partial_eval.trace_to_jaxpr(on_each, avals))
+    ins, outs = [*[copied] * len(leaves), *ins], [*[cut] * count, *outs]
+    new_params = with_specs(params, closed, ins, outs)
+    outputs = primitive.bind(*leaves, *args, **new_params)
+    # Where types say how arrays are cut, one error could not be chosen of cut ones.
+    whole = NamedSharding(mesh, copied)
+    errors = [
+        reshard(one, whole) if any(cut_of(get_aval(one))) else one
+        for one in outputs[:count]
+    ]
+    return checked.result([*errors, *outputs[count:]])
 
 
 # ----------------------------------------------------------------------------------

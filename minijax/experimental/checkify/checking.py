@@ -86,9 +86,7 @@ check_p.without("transpose", "it has no results, so it stands in no linear progr
 
 def bind_check(error: error_values.Error, *, debug: bool = False) -> None:
     """Raise the error in the current trace; that of a batch is reduced to one."""
-    if any(np.shape(pred) for pred in error._pred.values()):
-        error = error_values.reduce_any(error)
-    leaves, tree = trees.tree_flatten(error)
+    leaves, tree = trees.tree_flatten(error_values.one_error(error))
     check_p.bind(*leaves, err_tree=tree, debug=debug)
 
 

@@ -88,29 +88,40 @@ def checked_program(
     enabled: Enabled,
     error: error_values.Error,
     in_avals: Sequence[Any],
+    one: bool = False,
 ) -> CheckedProgram:
-    """The checked form of a program, for an error and inputs of these types."""
+    """The checked form of a program, for an error and inputs of these types.
+
+    With `one` it returns one error, also where those of several devices came in.
+    """
     leaves, err_tree = tree_flatten(error)
     avals = (*(language.get_aval(leaf) for leaf in leaves), *in_avals)
-    return _checked_program(closed, frozenset(enabled), err_tree, avals)
+    return checked_for_types(closed, frozenset(enabled), err_tree, avals, one)
 
 
 @language.weakref_lru_cache
-def _checked_program(
-    closed: language.ClosedJaxpr, enabled: Enabled, err_tree: Any, avals: tuple
+def checked_for_types(
+    closed: language.ClosedJaxpr,
+    enabled: Enabled,
+    err_tree: Any,
+    avals: tuple,
+    one: bool,
 ) -> CheckedProgram:
+    """The same, for the tree of an error and the types of its leaves and the inputs."""
     trees: list[Any] = []
     kinds: list[error_values.ErrorEffect] = []
 
     def flat(*values: Any) -> list[Any]:
         count = err_tree.num_leaves
         error = tree_unflatten(err_tree, values[:count])
-        out = checkify_jaxpr(
+        error, outputs = checkify_jaxpr(
             closed.jaxpr, closed.consts, enabled, error, *values[count:]
         )
-        leaves, tree = tree_flatten(out)
+        if one:
+            error = error_values.one_error(error)
+        leaves, tree = tree_flatten((error, outputs))
         trees.append(tree)
-        kinds.extend(out[0]._pred)
+        kinds.extend(error._pred)
         return leaves
 
     # The names of the arguments would not be at their places any more.

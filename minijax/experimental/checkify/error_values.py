@@ -295,6 +295,7 @@ def update_error(
     kind: ErrorEffect,
 ) -> Error:
     """`error`, and the given one where nothing of its kind was there."""
+    error = one_error(error)
     before = error._pred.get(kind, False)
     out_pred = before | pred
     out_code = lax.select(before, error._code.get(kind, -1), code)
@@ -305,8 +306,13 @@ def update_error(
     return error.updated(kind, out_pred, out_code, metadata, payload)
 
 
-def reduce_any(error: Error) -> Error:
-    """The error of a batch as one error: that of some example that has one."""
+def one_error(error: Error) -> Error:
+    """The error of a batch or of several devices as that of one that has one.
+
+    An error that is one already is returned as it is.
+    """
+    if not any(np.shape(pred) for pred in error._pred.values()):
+        return error
     out = init_error
     for kind, preds in error._pred.items():
         place = jnp.argsort(preds)[-1]
