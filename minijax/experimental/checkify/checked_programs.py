@@ -23,7 +23,6 @@ from minijax.experimental.checkify import error_values
 from minijax.experimental.checkify.checking_interpreter import (
     Checked,
     CheckedProgram,
-    checked_for_types,
     checked_program,
     checkify_jaxpr,
     rule_for,
@@ -39,12 +38,7 @@ from minijax.programs.control_flow.scan_primitive import Scan, scan_p
 from minijax.programs.custom.custom_backward import custom_vjp_call_p
 from minijax.programs.custom.custom_calls import RunJaxpr, named_like
 from minijax.programs.custom.custom_forward import custom_jvp_call_p
-from minijax.programs.shard_map.primitive import (
-    part_type,
-    scope_of,
-    shard_map_p,
-    with_specs,
-)
+from minijax.programs.shard_map import primitive as mapping
 from minijax.programs.sharding.cuts import cut_of
 from minijax.programs.sharding.reshard import reshard
 from minijax.support.devices.shardings import NamedSharding, PartitionSpec
@@ -195,36 +189,37 @@ def _step_and_condition(
 # ----------------------------------------------------------------------------------
 
 
-@rule_for(shard_map_p)
+@rule_for(mapping.shard_map_p)
 def _shard_map_rule(primitive, error, enabled, *args, **params) -> Checked:
     """Each device has an error of its own; together they are those of a batch.
 
     A check that comes after them takes the error of one device that has one.
     """
-    leaves, tree = tree_flatten(error_values.one_error(error))
+    error = error_values.one_error(error)
     mesh, manual = params["mesh"], params["newly_manual_axes"]
+    checks = params["check_vma"]
     axes = tuple(name for name in mesh.axis_names if name in manual)
     copied, cut = PartitionSpec(), PartitionSpec(axes)
-    avals = [
-        part_type(aval, copied, mesh, params["check_vma"], manual)
-        for aval in _avals(leaves)
-    ]
-    program, ins, outs = params["jaxpr"], params["in_specs"], params["out_specs"]
-    avals += program.in_avals
-    with scope_of(params):
-        checked = checked_for_types(
-            program, frozenset(enabled), tree, tuple(avals), one=True
-        )
-        count = len(checked.closed.out_avals) - len(outs)
+
+    def part(leaf: Any) -> Any:
+        return mapping.part_type(get_aval(leaf), copied, mesh, checks, manual)
+
+    leaves, program = tree_leaves(error), params["jaxpr"]
+    with mapping.scope_of(params):
+        avals = program.in_avals
+        checked = checked_program(program, enabled, error, avals, one=True, typed=part)
+        inner = checked.closed
+        count = len(inner.out_avals) - len(params["out_specs"])
 
         def on_each(*values: Any) -> list[Any]:
-            results = jaxpr_as_fun(checked.closed)(*values)
+            results = jaxpr_as_fun(inner)(*values)
             stacked = [expand_dims(result, [0]) for result in results[:count]]
             return [*(varied(one, axes) for one in stacked), *results[count:]]
 
-        closed = ClosedJaxpr(*partial_eval.trace_to_jaxpr(on_each, avals))
-    ins, outs = [*[copied] * len(leaves), *ins], [*[cut] * count, *outs]
-    new_params = with_specs(params, closed, ins, outs)
+        closed = ClosedJaxpr(*partial_eval.trace_to_jaxpr(on_each, inner.in_avals))
+    ins = [*[copied] * len(leaves), *params["in_specs"]]
+    outs = [*[cut] * count, *params["out_specs"]]
+    new_params = mapping.with_specs(params, closed, ins, outs)
     outputs = primitive.bind(*leaves, *args, **new_params)
     # Where types say how arrays are cut, one error could not be chosen of cut ones.
     whole = NamedSharding(mesh, copied)

@@ -89,25 +89,22 @@ def checked_program(
     error: error_values.Error,
     in_avals: Sequence[Any],
     one: bool = False,
+    typed: Callable = language.get_aval,
 ) -> CheckedProgram:
     """The checked form of a program, for an error and inputs of these types.
 
     With `one` it returns one error, also where those of several devices came in.
+    `typed` gives the types of the error's leaves.
     """
     leaves, err_tree = tree_flatten(error)
-    avals = (*(language.get_aval(leaf) for leaf in leaves), *in_avals)
-    return checked_for_types(closed, frozenset(enabled), err_tree, avals, one)
+    avals = (*map(typed, leaves), *in_avals)
+    return _checked_program(closed, frozenset(enabled), err_tree, avals, one)
 
 
 @language.weakref_lru_cache
-def checked_for_types(
-    closed: language.ClosedJaxpr,
-    enabled: Enabled,
-    err_tree: Any,
-    avals: tuple,
-    one: bool,
+def _checked_program(
+    closed: language.ClosedJaxpr, enabled: Enabled, err_tree: Any, avals: Any, one: bool
 ) -> CheckedProgram:
-    """The same, for the tree of an error and the types of its leaves and the inputs."""
     trees: list[Any] = []
     kinds: list[error_values.ErrorEffect] = []
 
