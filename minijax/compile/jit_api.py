@@ -61,7 +61,8 @@ def jit(
         not committed are moved there.
       out_shardings: the same for the results; None lets the compiler choose.
       device, backend: the one device on which the function runs, or a platform whose
-        first device that is; arguments are moved there. Deprecated: use `device_put`.
+        first device that is; a call with arrays moves them there, and one that is
+        traced does not. Deprecated: use `device_put`.
       static_argnums, static_argnames: arguments whose *values* choose the program.
         They must be hashable. Positions imply names and the other way round.
       donate_argnums, donate_argnames: arguments whose memory the results may take over;

@@ -137,8 +137,16 @@ class Traced(_Stage):
     def lower(self, *, lowering_platforms: tuple[str, ...] | None = None) -> Lowered:
         """The program as StableHLO, for the default device's platform or a given one.
 
-        Raises ValueError for several platforms, or one that there is not.
+        Raises ValueError for several platforms, or one that there is not, and
+        NotImplementedError for an argument's struct with a layout of its own.
         """
+        for leaf in self._bound.leaves:
+            layout = leaf.format.layout if isinstance(leaf, ShapeDtypeStruct) else None
+            if layout and layout.major_to_minor != tuple(range(len(leaf.shape))):
+                raise NotImplementedError(
+                    f"lower got {leaf}: the compiler chooses layouts. Pass the "
+                    "sharding without one."
+                )
         if lowering_platforms is not None and len(lowering_platforms) != 1:
             raise ValueError(
                 "lower takes one platform, such as lowering_platforms=('cuda',); got "

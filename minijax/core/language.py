@@ -282,7 +282,7 @@ class Primitive:
 
     def __reduce__(self):
         """By its variable, so that reading a pickle imports the module that has it."""
-        names = [name for name, value in self.home.items() if value is self]
+        names = [name for name, value in list(self.home.items()) if value is self]
         return names[0] if names else (primitive_named, (self.name,))
 
     def bind(self, *args: Any, **params: Any) -> Any:

@@ -22,7 +22,10 @@ from minijax.values.ref_avals import ShapeDtypeStruct
 
 glorot = glorot_normal
 randn = normal
-logsoftmax = nn.log_softmax
+elu, gelu, leaky_relu, relu, selu = nn.elu, nn.gelu, nn.leaky_relu, nn.relu, nn.selu
+log_softmax, sigmoid, softmax = nn.log_softmax, nn.sigmoid, nn.softmax
+softplus, standardize = nn.softplus, nn.standardize
+logsoftmax = log_softmax
 Layer = tuple[Callable[..., Any], Callable[..., Any]]
 
 
@@ -54,7 +57,7 @@ def Dense(
     return init_fun, apply_fun
 
 
-def _convolving(product: Callable[..., Any]) -> Callable[..., Layer]:
+def _convolving(name: str, product: Callable[..., Any]) -> Callable[..., Layer]:
     def GeneralLayer(
         dimension_numbers: tuple[str, str, str],
         out_chan: int,
@@ -64,7 +67,7 @@ def _convolving(product: Callable[..., Any]) -> Callable[..., Layer]:
         W_init: Callable | None = None,
         b_init: Callable = normal(1e-6),
     ) -> Layer:
-        """The axes of input, filter and output are named by letters."""
+        """A convolution; letters name the axes of input, filter and output."""
         inputs_are, filter_is, out_is = dimension_numbers
         W_init = W_init or glorot_normal(filter_is.index("I"), filter_is.index("O"))
         steps = strides or (1,) * len(filter_shape)
@@ -88,12 +91,13 @@ def _convolving(product: Callable[..., Any]) -> Callable[..., Layer]:
 
         return init_fun, apply_fun
 
+    GeneralLayer.__name__ = GeneralLayer.__qualname__ = name
     return GeneralLayer
 
 
-GeneralConv = _convolving(lax.conv_general_dilated)
+GeneralConv = _convolving("GeneralConv", lax.conv_general_dilated)
 # It enlarges: the transpose of a convolution with strides.
-GeneralConvTranspose = _convolving(lax.conv_transpose)
+GeneralConvTranspose = _convolving("GeneralConvTranspose", lax.conv_transpose)
 Conv = functools.partial(GeneralConv, ("NHWC", "HWIO", "NHWC"))
 Conv1DTranspose = functools.partial(GeneralConvTranspose, ("NHC", "HIO", "NHC"))
 ConvTranspose = functools.partial(GeneralConvTranspose, ("NHWC", "HWIO", "NHWC"))
@@ -135,17 +139,11 @@ def elementwise(fun: Callable[..., Any], **fun_kwargs: Any) -> Layer:
     return _unchanged, lambda params, inputs, **kwargs: fun(inputs, **fun_kwargs)
 
 
-Tanh = elementwise(jnp.tanh)
-Relu = elementwise(nn.relu)
-Exp = elementwise(jnp.exp)
-LogSoftmax = elementwise(nn.log_softmax, axis=-1)
-Softmax = elementwise(nn.softmax, axis=-1)
-Softplus = elementwise(nn.softplus)
-Sigmoid = elementwise(nn.sigmoid)
-Elu = elementwise(nn.elu)
-LeakyRelu = elementwise(nn.leaky_relu)
-Selu = elementwise(nn.selu)
-Gelu = elementwise(nn.gelu)
+Exp, Tanh, Softplus, Sigmoid = map(elementwise, (jnp.exp, jnp.tanh, softplus, sigmoid))
+Relu, Elu, LeakyRelu = map(elementwise, (relu, elu, leaky_relu))
+Selu, Gelu = map(elementwise, (selu, gelu))
+LogSoftmax = elementwise(log_softmax, axis=-1)
+Softmax = elementwise(softmax, axis=-1)
 
 
 def _pooling(reducer: Any, start: float, mean: bool = False) -> Callable[..., Layer]:

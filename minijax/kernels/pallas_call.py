@@ -396,7 +396,7 @@ def pallas_call(
         grid_spec = GridSpec(grid, in_specs, out_specs, scratch_shapes)
     else:
         for what, given, is_there, empty in (
-            ("grid", grid, grid != (), "()"),
+            ("grid", grid, bool(grid), "()"),
             ("in_specs", in_specs, in_specs is not no_block_spec, "no_block_spec"),
             ("out_specs", out_specs, out_specs is not no_block_spec, "no_block_spec"),
             ("scratch_shapes", scratch_shapes, bool(scratch_shapes), "()"),

@@ -120,7 +120,8 @@ expi.defjvps(lambda t, y, x: t * lax.exp(x) / x)
 
 def exp1(x: ArrayLike) -> Array:
     """The exponential integral `-expi(-x)`; NaN for negative `x`."""
-    return expn(1, *promote_args_inexact("exp1", x))
+    [x] = promote_args_inexact("exp1", x)
+    return jnp.where(x > 0, -expi(-x), jnp.where(x == 0, np.inf, np.nan))
 
 
 @custom_jvp

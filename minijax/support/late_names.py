@@ -3,7 +3,7 @@
 The package's `__init__` ends with:
 
     __getattr__, __dir__, __all__ = late_names(
-        globals(), "fft linalg", {"rare.sets": "isin union1d"}
+        globals(), "fft linalg", {".rare.sets": "isin union1d"}
     )
 """
 

@@ -57,7 +57,8 @@ def device(self: Array) -> Any:
 @property_of_array
 def format(self: Array) -> Format:
     """How the elements lie in memory, and on which devices."""
-    return Format(layout_of_xla(self._buffer._pjrt_layout), self.sharding)
+    layout = None if self.is_deleted() else layout_of_xla(self._buffer._pjrt_layout)
+    return Format(layout, self.sharding)
 
 
 @on_array

@@ -125,3 +125,10 @@ def test_wrong_arguments_raise_as_in_jax() -> None:
             optimizers.piecewise_constant([1], [1])
         with pytest.raises(ValueError):
             stax.Dropout(0.5)[1]((), library.numpy.ones(2))
+
+
+def test_stax_has_the_names_of_jaxs():
+    theirs, ours = (module(library, "stax") for library in LIBRARIES)
+    functions = [n for n in dir(theirs) if n[0] != "_" and callable(getattr(theirs, n))]
+    assert [n for n in functions if not hasattr(ours, n)] == []
+    assert ours.GeneralConv.__name__ == "GeneralConv"

@@ -331,3 +331,25 @@ def test_struct_like_an_array_that_insists_on_a_place():
     struct = minijax.ShapeDtypeStruct.like(x)
     assert struct.sharding == x.sharding
     assert minijax.ShapeDtypeStruct.like(x + 1).sharding == x.sharding
+
+
+def test_format_of_an_array_that_is_deleted():
+    for lib in LIBRARIES:
+        x = lib.numpy.ones(3) + 1
+        assert x.format.layout.major_to_minor == (0,)
+        x.delete()
+        assert x.format.layout is None
+
+
+def test_a_layout_of_an_argument_is_refused():
+    x = jnp.ones((8, 4))
+    layouts = importlib.import_module("minijax.experimental.layout")
+    for order in ((0, 1), (1, 0)):
+        place = layouts.Format(layouts.Layout(order), x.sharding)
+        struct = minijax.ShapeDtypeStruct((8, 4), np.float32, sharding=place)
+        traced = minijax.jit(jnp.sin).trace(struct)
+        if order == (0, 1):
+            traced.lower()
+        else:
+            with pytest.raises(NotImplementedError, match="the compiler chooses"):
+                traced.lower()

@@ -503,3 +503,20 @@ def _outside(lib):
 
 
 CASES["spec_without_mesh"] = _outside
+
+
+@case
+def where_on_a_whole_condition(lib, x):
+    """The condition is as every device holds it, and is brought to the others."""
+    jnp = lib.jnp
+
+    def f(x):
+        kept = jnp.where(jnp.arange(8) < 5, x, 0.0)
+        return lib.mj.nn.softmax(kept, where=jnp.arange(8) < 5)
+
+    return lib.mj.jit(f)(x), lib.mj.jit(lib.mj.grad(lambda x: jnp.sum(f(x) * x)))(x)
+
+
+@case
+def zeros_like_a_traced_array(lib, x):
+    return lib.mj.jit(lambda x: (lib.jnp.zeros_like(x), lib.jnp.full_like(x, 2)))(x)

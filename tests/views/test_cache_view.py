@@ -308,3 +308,13 @@ def test_a_program_that_was_forgotten_is_told():
     assert "2 x same key, kept no longer" in view.text()
     told = view.detail(view.recording.calls[1])
     assert told.startswith("Call 1 had the same key, but its program is kept no longer")
+
+
+def test_a_function_that_closes_over_another_value_is_another_one():
+    def make(n):
+        return minijax.jit(lambda x: x * n)
+
+    watched, other, again = make(2), make(3), make(2)
+    with see.cache(watched) as view:
+        watched(1.0), other(1.0), other(1.0), again(1.0)
+    assert view.text().startswith("cache of lambda: 2 calls, 0 hits, 2 misses; 1 avoid")

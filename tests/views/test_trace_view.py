@@ -333,3 +333,24 @@ def test_a_program_with_effects_is_not_run_for_its_values():
     minijax.effects_barrier()
     assert happened == []
     assert see.trace(lambda x: x @ x, np.ones((64, 64))).recording.values == {}
+
+
+def test_a_program_that_may_run_long_or_raise_is_drawn_without_values():
+    def refused(x):
+        raise ValueError("not here")
+
+    def called(x):
+        return minijax.pure_callback(
+            refused, minijax.ShapeDtypeStruct((), "float32"), x
+        )
+
+    for f in (
+        lambda x: minijax.lax.while_loop(lambda c: c < 9, lambda c: c * 0.5, x),
+        minijax.jit(lambda x: minijax.lax.while_loop(lambda c: c < 9, jnp.sin, x)),
+        called,
+    ):
+        assert see.trace(f, np.float32(1)).recording.values == {}
+    kept = jnp.ones(3) + 1
+    view = see.trace(lambda: kept * 2)
+    kept.delete()
+    assert view.recording.values == {}

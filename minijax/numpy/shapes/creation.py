@@ -271,7 +271,7 @@ def _filled(
     if device is None and out_sharding is None and isinstance(like, (Array, Tracer)):
         aval: Any = like.aval
         if aval.cut is not None and shape in (None, aval.shape):
-            sharding = like.sharding if isinstance(like, Array) else aval.cut
+            sharding = aval.cut if isinstance(like, Tracer) else like.sharding
             out_sharding, shape = sharding, aval.shape
             dtype, like = aval.dtype if dtype is None else dtype, None
     elif device is None and out_sharding is None and shape in (None, np.shape(like)):

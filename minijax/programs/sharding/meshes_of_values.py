@@ -74,7 +74,7 @@ def _through(eqn: JaxprEqn, ins: list[Any]) -> Sequence[Any]:
         first, others = params["cond_nconsts"], params["body_nconsts"]
         _results(params["cond_jaxpr"].jaxpr, ins[:first] + ins[first + others :])
         return _results(params["body_jaxpr"].jaxpr, ins[first:])
-    if name == "broadcast_in_dim" and eqn.invars[0].aval.size == 1:
+    if name == "broadcast_in_dim" and not eqn.invars[0].aval.cut:
         return [None]  # goes with any
     outs = None
     for jaxpr in jaxprs_in_params(params) if name in CARRYING else ():
@@ -107,8 +107,9 @@ def _one(eqn: JaxprEqn, ins: Sequence[Any]) -> Any:
 
 
 def _check_alike(eqn: JaxprEqn, ins: Sequence[Any]) -> None:
-    pairs = [(atom.aval, mesh) for atom, mesh in zip(eqn.invars, ins) if atom.aval.ndim]
-    placed = [aval for aval, mesh in pairs if mesh is not None or aval.cut is not None]
+    first = eqn.primitive.name == "select_n"  # the condition goes with its cases
+    pairs = [(atom.aval, mesh) for atom, mesh in zip(eqn.invars, ins)][first:]
+    placed = [aval for aval, mesh in pairs if aval.ndim and (mesh or aval.cut)]
     if len({cut_of(aval) for aval in placed}) > 1:
         with source_info.user_context(eqn.source_info):
             fail(

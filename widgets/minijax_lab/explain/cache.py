@@ -164,13 +164,12 @@ class CacheWatch:
         return list(self.function._caches.calls)
 
     def number_of(self, function: Any) -> int | None:
-        """0 for the function that is watched, another number for each function that the
-        same lines made anew, as in a loop; None for one of other lines."""
+        """0 for the watched function, another number for each equal one that the
+        same lines made anew, as in a loop; None for one that computes otherwise."""
         caches = function._caches
         if caches is self.function._caches:
             return 0
-        code = getattr(self.function._fun, "__code__", None)
-        if code is None or getattr(function._fun, "__code__", None) is not code:
+        if not made_alike(function._fun, self.function._fun):
             return None
         if caches not in self.others:
             self.others[caches] = next(self.made)
@@ -635,3 +634,18 @@ def in_words(key: Key) -> str:
     ]
     parts += [f"{name} = {short(value)}" for name, value in key.statics.items()]
     return ", ".join(parts) or "no arguments"
+
+
+def made_alike(one: Any, other: Any) -> bool:
+    """Whether two functions have the same code, and close over the same values."""
+    code = getattr(one, "__code__", None)
+    if code is None or getattr(other, "__code__", None) is not code:
+        return False
+    closed, others = (f.__closure__ or () for f in (one, other))
+    values = [(a.cell_contents, b.cell_contents) for a, b in zip(closed, others)]
+    values += zip(one.__defaults__ or (), other.__defaults__ or ())
+    plain = (int, float, complex, str, bytes)
+    return all(
+        a is b or (isinstance(a, plain) and type(a) is type(b) and a == b)
+        for a, b in values
+    )

@@ -9,7 +9,14 @@ import numpy as np
 
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
-from minijax.core.language import Atom, JaxprEqn, Literal, eval_trace, set_current_trace
+from minijax.core.language import (
+    Atom,
+    JaxprEqn,
+    Literal,
+    eval_trace,
+    jaxprs_in_params,
+    set_current_trace,
+)
 
 # Arrays of at most so many rows and columns have their numbers shown.
 MOST_SHOWN = 32
@@ -38,10 +45,19 @@ def small_inputs(leaves: Sequence[Any]) -> list[np.ndarray] | None:
 
 
 def can_run(eqns: Sequence[JaxprEqn]) -> bool:
-    """Whether running equations costs little and does nothing else."""
-    return len(eqns) <= MOST_EQUATIONS and all(
-        not eqn.effects and all(is_small(v.aval) for v in eqn.outvars) for eqn in eqns
-    )
+    """Whether running equations costs little: few, of small arrays, without effects,
+    calls of Python and loops of many or unknown length; so in their programs too."""
+    if len(eqns) > MOST_EQUATIONS:
+        return False
+    for eqn in eqns:
+        if eqn.effects or not all(is_small(v.aval) for v in eqn.outvars):
+            return False
+        many = eqn.params.get("length", 0) > MOST_EQUATIONS
+        if many or eqn.primitive.name in ("while", "pure_callback"):
+            return False
+        if not all(can_run(jaxpr.eqns) for jaxpr in jaxprs_in_params(eqn.params)):
+            return False
+    return True
 
 
 def read(atom: Atom, known: dict[Any, Any]) -> Any:
