@@ -202,7 +202,7 @@ def call_out_from_first_device(module: Any) -> None:
 
 
 def run_passes(module: Any, passes: str, verify: bool = True) -> None:
-    """Runs compiler passes, told as MLIR tells them, on a module."""
+    """Runs compiler passes, in the syntax of MLIR's pipelines, on a module."""
     from jaxlib.mlir.passmanager import PassManager
 
     manager = PassManager.parse(f"builtin.module({passes})")

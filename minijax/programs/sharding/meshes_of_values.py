@@ -75,7 +75,7 @@ def _through(eqn: JaxprEqn, ins: list[Any]) -> Sequence[Any]:
         _results(params["cond_jaxpr"].jaxpr, ins[:first] + ins[first + others :])
         return _results(params["body_jaxpr"].jaxpr, ins[first:])
     if name == "broadcast_in_dim" and not eqn.invars[0].aval.cut:
-        return [None]  # goes with any
+        return [None]  # may meet values on any mesh
     outs = None
     for jaxpr in jaxprs_in_params(params) if name in CARRYING else ():
         # The first operand may be an index.
@@ -107,7 +107,7 @@ def _one(eqn: JaxprEqn, ins: Sequence[Any]) -> Any:
 
 
 def _check_alike(eqn: JaxprEqn, ins: Sequence[Any]) -> None:
-    first = eqn.primitive.name == "select_n"  # the condition goes with its cases
+    first = eqn.primitive.name == "select_n"  # the condition may be cut otherwise
     pairs = [(atom.aval, mesh) for atom, mesh in zip(eqn.invars, ins)][first:]
     placed = [aval for aval, mesh in pairs if aval.ndim and (mesh or aval.cut)]
     if len({cut_of(aval) for aval in placed}) > 1:

@@ -157,7 +157,7 @@ def recorded(
     if values:
         run(recording, call.leaves, told, True)
     elif given is not None and can_run([*linearized.forward_eqns, *transposed.eqns]):
-        with contextlib.suppress(Exception):  # nobody asked for the run
+        with contextlib.suppress(Exception):  # shown without values
             run(recording, given, told, False)
     types = [aval.str_short(short_dtypes=True) for aval in call.avals]
     recording.call = f"grad({recording.name})({signature(types)})"
