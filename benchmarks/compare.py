@@ -128,7 +128,10 @@ def main() -> None:
             f"{arguments.rounds} rounds. Made by `python benchmarks/compare.py "
             "--write`; how to read it stands in README.md.\n\n"
         )
-        (HERE / "RESULTS.md").write_text(head + text + "\n")
+        page = HERE / "RESULTS.md"
+        # Other measurements stand after this one, each under its heading.
+        _, _, others = page.read_text().partition("\n## ")
+        page.write_text(head + text + "\n" + (others and "\n## " + others))
 
 
 if __name__ == "__main__":
