@@ -25,7 +25,7 @@ def several_results(
 
 
 def without_operands(primitive: Primitive) -> None:
-    """Declare that a primitive takes no values, so that nothing can happen to them."""
+    """Declare that a primitive has no operands: no tangent or batch axis reaches it."""
     for rule in ("jvp", "transpose", "batch"):
         primitive.without(rule, "it has no operands")
 

@@ -1,4 +1,4 @@
-"""The effects of programs that act on the world: callbacks, with or without an order.
+"""The effects of callbacks, ordered or not.
 
 In JAX: `jax/_src/callback.py`, `IOEffect` and `OrderedIOEffect`.
 """
@@ -15,14 +15,14 @@ from minijax.core.effects import (
 
 
 class IOEffect(Effect):
-    """Something happens in the world, once for each time the program gets there."""
+    """A callback runs, once for each time the program reaches it."""
 
     def __str__(self) -> str:
         return "IO"
 
 
 class OrderedIOEffect(Effect):
-    """As `IOEffect`, in the order of the program."""
+    """As `IOEffect`, and callbacks run in the order of the program."""
 
     def __str__(self) -> str:
         return "OrderedIO"

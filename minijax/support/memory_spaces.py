@@ -25,7 +25,7 @@ class MemorySpace(enum.Enum):
 
     @property
     def of_type(self) -> MemorySpace | None:
-        """What the type of an array there says; None for the device's memory."""
+        """The memory space in the type of an array there; None for the device's."""
         return None if self is MemorySpace.Device else self
 
 

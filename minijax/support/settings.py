@@ -1,4 +1,4 @@
-"""Slots of `state` that rooms above the core own, and their values for a while.
+"""Slots of `state` that rooms above the core own, and their temporary values.
 
     declare("no_grad_for", ())          # a slot; by default a part of the trace key
     with override("no_grad_for", ("x",)):

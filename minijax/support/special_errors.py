@@ -47,7 +47,7 @@ class TracerIntegerConversionError(JAXTypeError):
 
 
 class KeyReuseError(JAXTypeError):
-    """A random key was used twice, which gives the same numbers twice."""
+    """A random key was used twice, so the same numbers would come twice."""
 
 
 class InconclusiveDimensionOperation(Exception):

@@ -1,4 +1,4 @@
-"""Prefixes of trees, and explanations of where two trees do not fit.
+"""Prefixes of trees, and explanations of where two trees differ.
 
 A prefix of a tree is the same tree with some subtrees replaced by leaves: `(0, None)`
 is a prefix of `((x, y), {'a': z})`. Arguments such as `in_axes` are prefixes.

@@ -1,4 +1,4 @@
-"""What an array becomes elsewhere: Python scalars and text, bytes, copies, DLPack.
+"""Conversions of an array: Python scalars, lists, bytes, copies, DLPack.
 
 These are methods of `Array`; the class itself, with the values, is in
 `core/array.py`. Tracers have some of them too (`values/tracer_interchange.py`).

@@ -105,15 +105,15 @@ def pretty_print(
     Args:
       source_info: say at each equation which line of the user's it stands for.
       print_shapes: print the type of each variable where it is bound.
-      custom_pp_eqn_rules: print equations as their primitives say; without, all in
-        one way, with all parameters.
+      custom_pp_eqn_rules: print equations by their primitives' own rules; without, all
+        in one way, with all parameters.
       name_stack: say at each equation which scopes and transformations it is in.
       print_effects: print the effects behind the outputs.
       width: break lines that are longer, in columns.
       use_color: mark keywords, types and refs with ANSI colours. None: where the text
         is likely to be shown with them, in a terminal or a notebook, unless the flag
         `jax_pprint_use_color` is off.
-      annotation_prefix: what stands before a source line or name stack.
+      annotation_prefix: the text before a source line or name stack.
       source_map: a list that gets, for each line, triples (start column, end column,
         the Var or JaxprEqn that stands there).
     """

@@ -1,4 +1,4 @@
-"""Symbolic shapes from text, and what is known of their variables.
+"""Symbolic shapes from text, and constraints on their variables.
 
     b, n = symbolic_shape("b, 4*n", constraints=["b >= 2"])
 
@@ -240,7 +240,7 @@ def symbolic_shape(
     Args:
       shape_spec: such as "b, 4*n"; `_` stands for the size that `like` has there, and
         `...` at the end for the rest of `like`. None is `like` itself.
-      constraints: what is known of the variables, such as "b >= 2"; all are at least 1.
+      constraints: constraints on the variables, such as "b >= 2"; all are at least 1.
       scope: that of other shapes with the same variables; a new one if None.
       like: the known sizes.
 

@@ -1,4 +1,4 @@
-"""Sizes that are not known yet: integer expressions such as `b`, `4*n` or `b - 1`.
+"""Symbolic sizes: integer expressions such as `b`, `4*n` or `b - 1`.
 
     b, n = symbolic_shape("b, n")
     ShapeDtypeStruct((b, 4 * n), "float32")     # f32[b,4*n]

@@ -1,4 +1,4 @@
-"""What a tracer becomes elsewhere: Python scalars, copies.
+"""Conversions of a tracer: Python scalars, copies.
 
 A tracer that knows its value, such as one of `jvp` outside of `jit`, gives it; another
 raises an error that says what to write instead. These are methods of `Tracer`, whose

@@ -26,7 +26,7 @@ from minijax.core.rules import (
 
 
 def _total_order_key(x: Any) -> Any:
-    """Integers ordered like floats are: -NaN < -inf < -0 < 0 < inf < NaN."""
+    """Integers in the floats' total order: -NaN < -inf < -0 < 0 < inf < NaN."""
     bits = x.view(f"i{x.dtype.itemsize}")
     return np.where(bits < 0, np.iinfo(bits.dtype).max ^ bits, bits)
 

@@ -1,4 +1,4 @@
-"""Sign, absolute value, rounding, and what a float is: finite, next to another.
+"""Sign, absolute value, rounding, remainder; finiteness, and the next float.
 
 In JAX: `lax/lax.py`.
 """

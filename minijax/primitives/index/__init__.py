@@ -1,1 +1,1 @@
-"""Reading and writing at positions that are data: gather, scatter, dynamic slices."""
+"""Reading and writing at computed positions: gather, scatter, dynamic slices."""

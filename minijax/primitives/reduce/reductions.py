@@ -1,4 +1,4 @@
-"""Reductions: one value for each line of entries along some axes.
+"""Reductions: one value in place of all entries along some axes.
 
 `sums.py` has the family and sums; here are products, extrema, bits, and `argmax` and
 `argmin`, which reduce pairs of a value and its index.

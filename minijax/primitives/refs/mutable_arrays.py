@@ -8,7 +8,7 @@
 
 A ref that is made, written and frozen inside a function does not show outside: the
 function is pure, and can be differentiated, batched and compiled like any other. A ref
-that is passed in, or closed over, is written in the caller's sight.
+that is passed in, or closed over, is written where the caller sees it.
 
 Outside of jit a `Ref` is a box around an Array, and a write puts a new Array into the
 box, in the memory of the old one. In a program that is being written a ref is a
@@ -357,7 +357,7 @@ def new_ref(init_val: Any, *, memory_space: Any = None, kind: Any = None) -> Any
     """A ref with a copy of an array as its content. In JAX: `jax.new_ref`.
 
     Args:
-      init_val: an array or number; the ref has its shape and dtype for ever.
+      init_val: an array or number; the ref keeps its shape and dtype.
       memory_space: part of the ref's type, for kernels.
       kind: None, or "no_grad_no_remat" for a ref without derivatives.
 

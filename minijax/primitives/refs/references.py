@@ -6,8 +6,8 @@ linear in the ref's content and in the value, and their transposes are each othe
 was read gets its cotangent added, what was written gives its cotangent back and leaves
 zeros.
 
-What these equations do beside their results stands in their effects (`Read<a>`), so
-that none is removed or moved before another.
+The effects of these equations (`Read<a>`) say what they read and write, so that none
+is removed or moved before another.
 
 In JAX: `state/primitives.py`.
 """

@@ -95,7 +95,7 @@ def broadcast_to_rank(x: Any, rank: int) -> Any:
 
 
 def broadcast_shapes(*shapes: Sequence[int]) -> tuple[int, ...]:
-    """The shape that arrays of these shapes have together, by NumPy's rules.
+    """The common shape to which these shapes broadcast, by NumPy's rules.
 
     Raises:
       TypeError: when a size is negative or no whole number, or no shape is given.

@@ -1,4 +1,4 @@
-"""Reading numbers and bits as something else: asarray, bitcast_convert_type,
+"""Conversions of values, bits and precision: asarray, bitcast_convert_type,
 reduce_precision.
 
 In JAX: `lax/lax.py`.

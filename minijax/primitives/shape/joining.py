@@ -1,6 +1,6 @@
-"""Joining arrays and taking them apart: concatenate and split, stack and unstack.
+"""Joining and splitting arrays: concatenate and split, stack and unstack.
 
-Each is the transpose of the other of its pair.
+In each pair one is the transpose of the other.
 
 In JAX: `lax/lax.py`.
 """
@@ -148,7 +148,7 @@ def _concatenate_lowering(ctx, *operands, dimension: int) -> Any:
 
 
 def concatenate(operands: Sequence[Any], dimension: int) -> Any:
-    """Arrays one behind the other along an axis that they have.
+    """Arrays joined end to end along an existing axis.
 
     Args:
       operands: arrays of one dtype, equal in shape but along `dimension`.

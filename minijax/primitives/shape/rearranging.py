@@ -1,4 +1,4 @@
-"""Entries in another order or several times: collapse, rev, tile.
+"""Merging axes, reversing and repeating entries: collapse, rev, tile.
 
 In JAX: `lax/lax.py`.
 """

@@ -1,4 +1,4 @@
-"""squeeze and expand_dims: axes of size 1 go and come.
+"""squeeze and expand_dims: axes of size 1, removed and added.
 
 In JAX: `lax/lax.py`.
 """
