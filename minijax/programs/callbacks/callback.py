@@ -15,9 +15,9 @@ against it at every call.
 **What it may do.** The two functions differ in what they promise. A *pure* callback
 depends on its arguments alone and changes nothing. So it may be called twice, or not at
 all when nobody needs its result, or in another order. An *io* callback has the effect
-`IO` (or `OrderedIO`): its equation is no dead code, happens once for each time the
-program gets there, and in the order of the program if `ordered` says so
-(`compile/tokens.py`). `debug_callbacks.py` has a third kind, for looking on.
+`IO` (or `OrderedIO`): its equation is no dead code, happens each time the program
+reaches it, and in the order of the program if `ordered` says so
+(`compile/tokens.py`). `debug_callbacks.py` has a third kind, which only observes.
 
 **How it becomes a program.** XLA's custom call `xla_ffi_python_cpu_callback` takes any
 operands and the number of a Python function in a list that is given to the compiler
@@ -49,8 +49,8 @@ same errors, and nothing is compiled.
 "sequential_unrolled" call the function once for each example, in a loop;
 "broadcast_all" calls it once with whole batches, repeating what has none; "expand_dims"
 the same, with an axis of size 1 for what has none; "legacy_vectorized" leaves that as
-it is. An io callback is always called once for each example. None of the two has a
-derivative, since there is nothing to differentiate: wrap it in `custom_jvp` or
+it is. An io callback is always called once for each example. Neither of them has
+a derivative, since there is nothing to differentiate: wrap it in `custom_jvp` or
 `custom_vjp`, whose rules may well be other callbacks.
 
 In JAX: `jax/_src/callback.py`; `ffi.py`, `ffi_batching_rule`.

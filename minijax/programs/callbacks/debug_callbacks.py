@@ -1,8 +1,8 @@
 """Observing a running program: the primitives of debug.callback and debug.print.
 
-A debug callback is Python that a program calls and that gives nothing back. It must not
-change what it looks at, and so follows whatever is done to the program around it,
-instead of standing in its way as an io callback does:
+A debug callback is a Python function that a program calls and that returns nothing. It
+only observes values, so it goes along with every transformation of the program, where
+an io callback is often refused:
 
 - `jvp` and `grad` call it with the values alone: once, in the forward pass. In a
   function that `checkpoint` computes again it is called again, since so it happened.

@@ -23,8 +23,8 @@ from minijax.values.array_places import wrap
 def live_arrays(platform: str | None = None) -> list[Array]:
     """All arrays that are alive on the devices of a platform (None: the default one).
 
-    Also those that the library keeps for itself. Each comes in a new `Array`, and typed
-    keys come as their uint32 words.
+    Arrays that the library keeps for itself are among them. Each comes in a new
+    `Array`, and typed keys come as their uint32 words.
     """
     return [wrap(buffer) for buffer in runtime.get_backend(platform).live_arrays()]
 

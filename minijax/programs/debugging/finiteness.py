@@ -1,7 +1,7 @@
 """The flags jax_debug_nans and jax_debug_infs: errors instead of NaNs.
 
-While a flag is set, the results of every program that runs are looked at. A program of
-one operation is to blame itself. A larger one is run again, equation by equation: each
+While a flag is set, the results of every program that runs are looked at. If it is
+one operation, the error names it. A larger one is run again, equation by equation: each
 equation is then a program that is looked at, so that the first one that gives a NaN
 raises, and an equation that carries a program is searched in the same way. The error
 names the primitive and the user's line, which every equation keeps, also those that

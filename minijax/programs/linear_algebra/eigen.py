@@ -304,7 +304,7 @@ def eig(
 
     All are complex. Eigenvectors are columns of norm 1 whose largest entry is real;
     they have derivatives with `enable_eigvec_derivs`. NaN where LAPACK fails. On a GPU
-    `implementation` says who computes; `use_magma` is its older form.
+    `implementation` chooses the library; `use_magma` is its older form.
     """
     if use_magma is not None:
         implementation = (

@@ -71,10 +71,10 @@ def qdwh(
 
     Args:
       x: [m, n], m >= n.
-      is_hermitian: not used; of Hermitian matrices too.
+      is_hermitian: without effect; Hermitian matrices are treated like others.
       max_iterations: of steps, 10 by default.
       eps: the precision to reach; by default the dtype's.
-      dynamic_shape: not there.
+      dynamic_shape: must be None: there is no such mode here.
 
     Raises:
       ValueError: fewer rows than columns.
@@ -83,7 +83,7 @@ def qdwh(
     if x.shape[0] < x.shape[1]:
         raise ValueError(f"qdwh takes no fewer rows than columns, got {x.shape}.")
     if dynamic_shape is not None:
-        raise NotImplementedError("qdwh: dynamic_shape; take the part of x before.")
+        raise NotImplementedError("qdwh takes no dynamic_shape: slice x before it.")
     most = 10 if max_iterations is None else max_iterations
     eps = float(finfo(x.dtype).eps) if eps is None else eps
     enough = (5 * eps) ** (1 / 3)

@@ -358,7 +358,7 @@ def symmetric_product(
 ) -> Any:
     """`alpha a aᵀ + beta c`, for a [..., m, n] and symmetric c [..., m, m].
 
-    Only the lower triangle is right on every machine, but with `symmetrize_output`.
+    Without `symmetrize_output`, some machines compute only the lower triangle.
     """
     out = symmetric_product_p.bind(a_matrix, c_matrix, alpha=alpha, beta=beta)
     if symmetrize_output:

@@ -224,7 +224,7 @@ def breakpoint(
     token: Any = None,
     **kwargs: Any,
 ) -> Any:
-    """Stop here whenever the program runs, and read commands.
+    """Stop here each time the program runs, and read commands.
 
     Args:
       backend: "cli" or None: the debugger that reads commands from a terminal.

@@ -1,9 +1,9 @@
 """Values that are unreduced or reduced over mesh axes: two words of a type.
 
 `f32[8]{U:x}`: along mesh axis "x" each device has an addend, and the value is their
-sum. `f32[8]{R:x}`: each has the whole value, and that its cotangents, one for each
-device, are still to be added up is put off: they are of type `f32[8]{U:x}`. So what is
-unreduced forwards is reduced backwards.
+sum. `f32[8]{R:x}`: each device has the whole value. Its cotangents, one for each
+device, are of type `f32[8]{U:x}`, and are added up later. So what is unreduced forwards
+is reduced backwards, and the other way round.
 
 Both words stand in the spec of a type's cut. `words_of_results` says what follows for
 the results of a primitive. Linear operations keep addends; all others refuse them.
