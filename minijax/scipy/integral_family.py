@@ -102,16 +102,16 @@ def expi(x: ArrayLike) -> Array:
     """
     [x] = promote_args_inexact("expi", x)
     refuse_complex("expi", x)
-    inside = jnp.clip(x, jnp.array(1e-30, x.dtype), 40)
-    near = np.euler_gamma + lax.log(inside) + _power_series(inside, 140)
+    inside = jnp.clip(jnp.where(x == 0, 1, x), -1, 40)
+    near = np.euler_gamma + lax.log(lax.abs(inside)) + _power_series(inside, 140)
     outside = jnp.maximum(x, 40)
 
     def back(i: Any, total: Any) -> Any:  # of the asymptotic series, k! / x**k
         return 1 + (39 - i).astype(x.dtype) / outside * total
 
     far = lax.exp(outside) / outside * lax.fori_loop(0, 39, back, lax.full_like(x, 1))
-    below = -_expn(lax.full_like(x, 1), jnp.where(x < 0, -x, 1))
-    out = jnp.where(x < 0, below, jnp.where(x <= 40, near, far))
+    below = -_fraction(lax.full_like(x, 1), jnp.maximum(-x, 1))
+    out = jnp.where(x < -1, below, jnp.where(x <= 40, near, far))
     return jnp.where(x == 0, np.nan, out)
 
 
@@ -133,18 +133,19 @@ def sici(x: ArrayLike) -> tuple[Array, Array]:
     """
     [x] = promote_args_inexact("sici", x)
     refuse_complex("sici", x)
-    size = lax.abs(x)
-    zero, near = lax.full_like(x, 0), jnp.minimum(size, 2)
+    size = lax.abs(_at_least_single(x))
+    zero, near = lax.full_like(size, 0), jnp.minimum(size, 2)
     series = _power_series(lax.complex(zero, -near), 30)
     middle = jnp.clip(size, 2, 1e30)
-    beyond = _fraction(lax.full_like(x, 1), lax.complex(zero, middle))
+    beyond = _fraction(lax.full_like(size, 1), lax.complex(zero, middle))
     small = size <= 2
     sine = jnp.where(small, -series.imag, np.pi / 2 + beyond.imag)
     cosine = jnp.where(
         small, np.euler_gamma + lax.log(near) + series.real, -beyond.real
     )
     ends = jnp.where(x < 0, np.nan, zero)
-    return lax.sign(x) * sine, jnp.where(jnp.isinf(x), ends, cosine)
+    cosine = jnp.where(jnp.isinf(x), ends, cosine)
+    return lax.sign(x) * sine.astype(x.dtype), cosine.astype(x.dtype)
 
 
 @sici.defjvp

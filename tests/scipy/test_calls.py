@@ -8,6 +8,7 @@ import jax.scipy.special
 import jax.scipy.stats
 import numpy as np
 import pytest
+import scipy.special
 
 minijax = pytest.importorskip("minijax")
 
@@ -95,6 +96,14 @@ def test_derivatives_of_special(name, at):
         np.testing.assert_allclose(*values, 1e-4)
 
 
+# Close to 1 the parts of the series cancel: relative errors grow.
+@pytest.mark.parametrize("name, sign", [("exp1", 1), ("expi", -1)])
+def test_exponential_integrals_below_one(name, sign):
+    x = sign * np.geomspace(1e-30, 1, 4001, dtype=np.float32)
+    exact = getattr(scipy.special, name)(x.astype(np.float64))
+    np.testing.assert_allclose(of("minijax", f"special.{name}")(x), exact, 6e-7)
+
+
 INTEGRALS = "dawsn erfcx spence sici wofz expn bessel_jn".split()
 
 
@@ -109,6 +118,14 @@ def test_integrals_in_other_dtypes(name, dtype, tolerance):
         assert_alike(f"special.{name}", args, tolerance)
         if name not in ("spence", "bessel_jn"):
             assert_alike(f"special.{name}", [*args[:-1], np.int32(2)], tolerance)
+
+
+def test_sici_of_half_floats():
+    x = np.array([-2.5, 0.3, 1.5, 4.0, 12.0], np.float16)  # jax has NaN at the last
+    ours = minijax.scipy.special.sici(x)
+    for half, exact in zip(ours, scipy.special.sici(x.astype(np.float64)), strict=True):
+        assert half.dtype == np.float16
+        np.testing.assert_allclose(half[1:], exact[1:], 3e-3)
 
 
 def test_expn_at_zero_and_of_negative_orders():

@@ -520,3 +520,14 @@ def where_on_a_whole_condition(lib, x):
 @case
 def zeros_like_a_traced_array(lib, x):
     return lib.mj.jit(lambda x: (lib.jnp.zeros_like(x), lib.jnp.full_like(x, 2)))(x)
+
+
+@case
+def full_like_a_cut_array(lib, x):
+    """Also with another dtype, from an array as a value, and of another shape."""
+    full_like = lib.mj.lax.full_like
+
+    def both(x):
+        return full_like(x, 1, int), full_like(x, lib.jnp.float32(2)), full_like(x, 3)
+
+    return both(x), lib.mj.jit(both)(x), full_like(x, 1, shape=(4,))

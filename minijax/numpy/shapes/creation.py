@@ -268,14 +268,8 @@ def _filled(
         dtype = element_types.check_and_canonicalize_user_dtype(dtype, name)
     if shape is not None or like is None:
         shape = canonicalize_shape(shape)
-    if device is None and out_sharding is None and isinstance(like, (Array, Tracer)):
-        aval: Any = like.aval
-        if aval.cut is not None and shape in (None, aval.shape):
-            sharding = aval.cut if isinstance(like, Tracer) else like.sharding
-            out_sharding, shape = sharding, aval.shape
-            dtype, like = aval.dtype if dtype is None else dtype, None
-    elif device is None and out_sharding is None and shape in (None, np.shape(like)):
-        device = like.sharding if isinstance(like, ShapeDtypeStruct) else None
+    if device is None and out_sharding is None and isinstance(like, ShapeDtypeStruct):
+        device = like.sharding if shape in (None, like.shape) else None
     sharding = {"sharding": out_sharding}
     if out_sharding is None or not changes_type(value, out_sharding):
         sharding, device = {}, device if out_sharding is None else out_sharding

@@ -27,6 +27,7 @@ from minijax.core.language import (
     get_aval,
     physical_aval,
     register,
+    type_of_application,
 )
 from minijax.core.rules import final_sharding
 from minijax.core.shaping import (
@@ -38,6 +39,7 @@ from minijax.core.shaping import (
 )
 from minijax.core.state import state
 from minijax.primitives import families
+from minijax.primitives.parallel.device_moves import device_put_p
 from minijax.primitives.shape.casting import asarray
 from minijax.support import element_types
 from minijax.support.devices.shardings import NamedSharding, PartitionSpec
@@ -170,16 +172,18 @@ def full(
         return broadcast(value, shape)
     if isinstance(sharding, PartitionSpec):
         return broadcast(value, shape, out_sharding=sharding)
+    cut = sharding if of_mesh and sharding.mesh.explicit_axes else None
     if isinstance(value, Tracer) or state.trace is not eval_trace:
-        cut = sharding if of_mesh and sharding.mesh.explicit_axes else None
         return broadcast(value, shape, out_sharding=cut)
-    return _full_on(shape, value, sharding)
-
-
-def _full_on(shape: tuple[int, ...], value: Any, sharding: Any) -> Any:
-    """An array of equal entries, lying as a sharding says."""
-    devices = tuple(sharding.device_set)
     aval = get_aval(value).update(shape=shape)
+    where = {"devices": (sharding,), "srcs": (None,), "copy_semantics": (None,)}
+    [[aval], _] = type_of_application(device_put_p, (aval,), where)
+    return _full_on(aval, value, sharding)
+
+
+def _full_on(aval: ShapedArray, value: Any, sharding: Any) -> Any:
+    """An array of equal entries, lying as a sharding says."""
+    devices, shape = tuple(sharding.device_set), aval.shape
     entry = value._value if type(value) is Array else np.asarray(value)
     if len(devices) == 1:
         return put(np.broadcast_to(entry, shape), aval, devices[0])
@@ -199,7 +203,7 @@ def full_like(
     """An array like `x` (in shape, dtype and weak type) with every entry `fill_value`.
 
     `x` is anything with a shape and a dtype; `dtype` and `shape` override its own.
-    Where an array `x` is committed to a device, the new one is, too.
+    Where an array `x` is committed to devices, the new one lies on them, too.
     """
     if dtype is None and shape is None and isinstance(x, Tracer):
         if type(fill_value) in _fast_fills and not dtypes.is_extended(x.aval.dtype):
@@ -210,8 +214,11 @@ def full_like(
     if isinstance(dtype, element_types.PRNGKeyDType):
         return dtype.full(new_shape, fill_value)
     value = convert_element_type_to(fill_value, dtype, weak)
-    if sharding is None and type(x) is Array and not weak and x._placed is not None:
-        sharding = x.sharding if x.committed else None
+    if sharding is None and shape is None and isinstance(x, Tracer):
+        sharding = x.aval.cut
+    elif sharding is None and type(x) is Array and not weak and x.committed:
+        fits = new_shape == x.shape or x.sharding.is_fully_replicated
+        sharding = x.sharding if fits else None
     return full(new_shape, value, sharding=sharding)
 
 
