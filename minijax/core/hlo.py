@@ -25,6 +25,7 @@ from __future__ import annotations
 import functools
 import io
 import re
+import types
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -32,6 +33,7 @@ import numpy as np
 
 from .events import Hook
 from .runtime import Traceback, uninterrupted
+from .source_info import is_user_filename
 
 # The innermost frames of the user's call stack that a location keeps.
 FRAME_LIMIT = 10
@@ -280,8 +282,13 @@ def constant(value: Any) -> Any:
 # Locations
 
 
+def _users_file(code: types.CodeType) -> str | None:
+    """The file of a user's function; None, which leaves the frame out, of another's."""
+    return code.co_filename if is_user_filename(code.co_filename) else None
+
+
 def location(source: Traceback | None = None, name: str | None = None) -> Any:
-    """An MLIR location, in the current context.
+    """An MLIR location, in the current context: the user's ten innermost frames.
 
     Args:
       source: a traceback of jaxlib, or None.
@@ -295,7 +302,7 @@ def location(source: Traceback | None = None, name: str | None = None) -> Any:
         current = ir.Context.current
         if current.traceback_locations is None:
             current.traceback_locations = _mlir().extension.TracebackToLocationCache(
-                code_to_filename=lambda code: code.co_filename, frame_limit=FRAME_LIMIT
+                code_to_filename=_users_file, frame_limit=FRAME_LIMIT
             )
         where = current.traceback_locations.get(source)
     return where if name is None else ir.Location.name(name, where)

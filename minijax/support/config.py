@@ -366,7 +366,7 @@ _FIXED = {
     "mutable_array_checks": "refs that alias are always refused.",
     "pallas_use_mosaic_gpu": "kernels for GPUs are lowered to Triton.",
     "remove_size_one_mesh_axis_from_type": "types name axes of every size.",
-    "traceback_in_locations_limit": "a location holds the ten innermost frames.",
+    "traceback_in_locations_limit": "a location holds the user's ten innermost frames.",
     "tracer_error_num_traceback_frames": "messages name the tracer's line.",
     "use_shardy_partitioner": "XLA's other partitioner, GSPMD, is not used.",
 }

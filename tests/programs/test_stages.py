@@ -353,3 +353,20 @@ def test_a_layout_of_an_argument_is_refused():
         else:
             with pytest.raises(NotImplementedError, match="the compiler chooses"):
                 traced.lower()
+
+
+def test_a_compiled_gradient_names_the_users_lines():
+    """XLA's tables of files and functions have no frame of the library."""
+
+    def loss(w, x):
+        return lib.numpy.tanh(x @ w).sum()
+
+    names = {}
+    for lib in LIBRARIES:
+        lowered = lib.jit(lib.grad(loss)).lower(np.ones((3, 2)), np.ones((4, 3)))
+        text = lowered.compile().as_text()
+        tables = text[text.index("FileNames") : text.index("StackFrames")]
+        names[lib] = set(re.findall('"(.*)"', tables))
+        assert any(name.endswith(".loss") for name in names[lib])
+    # JAX keeps a hundred frames, and minijax the ten innermost.
+    assert names[minijax] <= names[jax]
