@@ -292,6 +292,8 @@ def kernels(found: dict[str, Any]) -> str:
 def function_pages(raw: Callable[[Any], str]) -> dict[str, str]:
     """A page for each function and machine: its kernels, drawn."""
     pages = {}
+    every = [(name, target) for name in FUNCTIONS for target in TARGETS]
+    following = dict(zip(every, every[1:]))
     for name, (title, _, _) in FUNCTIONS.items():
         for target in TARGETS:
             others = " ".join(
@@ -304,6 +306,14 @@ def function_pages(raw: Callable[[Any], str]) -> dict[str, str]:
             parts += ["---", "", f"# {title[0].upper()}{title[1:]} on {target}", ""]
             parts += [f"[All functions](../machines.md) {others}", ""]
             parts += [raw(see.open(path_of(name, target))), ""]
+            if (name, target) in following:
+                after, machine = following[name, target]
+                link = (
+                    f"[{FUNCTIONS[after][0]} on {machine}]({page_of(after, machine)})"
+                )
+            else:
+                link = "[Scale, on paper](../scale.md)"
+            parts += [f"Next: {link}", ""]
             stem = page_of(name, target).removesuffix(".md")
             pages[f"machines/{stem}"] = "\n".join(parts)
     return pages

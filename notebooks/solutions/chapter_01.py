@@ -73,6 +73,10 @@ def histogram_by_comparing(index):
     return jnp.sum(index[:, None] == jnp.arange(5), axis=0)
 
 
+# One of 152 among the 4,368 ways to choose five cells of a square of 4 by 4.
+LONG_LIVED = [(31, 32), (31, 33), (32, 31), (32, 32), (33, 32)]
+GLIDER = [(29, 31), (30, 32), (31, 30), (31, 31), (31, 32)]
+
 # From the first idea to what to read; `hint("NN.N")` gives one after the other.
 HINTS = {
     "01.1": (
@@ -98,6 +102,12 @@ HINTS = {
         "start from jnp.zeros and return jnp.zeros(n).at[index].add(1) or .set(...).",
         "minijax/numpy/index/index_update.py, the methods of `.at[...]`.",
     ),
+    "01.5": (
+        "figures with a mirror image of themselves stay orderly; take a crooked one.",
+        "itertools.combinations gives all ways to choose five cells of a square of 3 "
+        "by 3: there are 126, and 16 of them do it.",
+        "the R-pentomino, in any book on the Game of Life.",
+    ),
 }
 
 # Each answer is the tuple of arguments for `check`, made when it is needed.
@@ -106,6 +116,7 @@ SOLUTIONS = {
     "01.2": lambda: (stopwatch,),
     "01.3": lambda: (running_mean,),
     "01.4": lambda: (numpy_histogram, histogram),
+    "01.5": lambda: (LONG_LIVED,),
 }
 WRONG = {
     "01.1": [
@@ -118,6 +129,7 @@ WRONG = {
         lambda: (numpy_histogram, histogram_that_forgets),
         lambda: (numpy_histogram, histogram_by_comparing),
     ],
+    "01.5": [lambda: (GLIDER,), lambda: (LONG_LIVED + GLIDER,)],
 }
 # What `check` says of each wrong answer.
 COMPLAINTS = {
@@ -128,4 +140,5 @@ COMPLAINTS = {
     ],
     "01.3": ["a Python loop was written out", "and should be"],
     "01.4": ["NumPy gives [1. 1. 0. 2. 0.]", "No `.at[...]` leaves a scatter"],
+    "01.5": ["After 100 turns 5 cells are alive", "These are 10 cells"],
 }

@@ -96,6 +96,45 @@ def straight_through(forward, backward):
     return norm
 
 
+def guess_by(answer):
+    """A game that halves what is left, by `answer(ask, number)`."""
+
+    def guess(ask):
+        def halve(state):
+            low, high = state
+            middle = (low + high) // 2
+            larger = answer(ask, middle)
+            return jnp.where(larger, middle + 1, low), jnp.where(larger, high, middle)
+
+        all_of_them = jnp.int32(1), jnp.int32(1000)
+        return lax.while_loop(lambda state: state[0] < state[1], halve, all_of_them)[0]
+
+    return guess
+
+
+def asked(ask, number):
+    """One question to Python."""
+    return io_callback(ask, ShapeDtypeStruct((), jnp.bool_), number)
+
+
+def until_two_agree(ask, number):
+    """Two answers that agree are true, since there is one lie at most."""
+    first, second = asked(ask, number), asked(ask, number)
+    third = lambda: asked(ask, number)  # noqa: E731
+    return lax.cond(first == second, lambda: first, third)
+
+
+def once(ask, number):
+    """Wrong: it believes the first answer."""
+    return asked(ask, number)
+
+
+def best_of_three(ask, number):
+    """Wrong: three questions each time are 30."""
+    answers = [asked(ask, number) for _ in range(3)]
+    return sum(answer.astype(jnp.int32) for answer in answers) >= 2
+
+
 # From the first idea to what to read; `hint("NN.N")` gives one after the other.
 HINTS = {
     "20.1": (
@@ -118,6 +157,12 @@ HINTS = {
         "keep x as the residual; `eps` is no array: `nondiff_argnums=(1,)`.",
         "`norm` in this chapter, which does it for the C++ handlers.",
     ),
+    "20.5": (
+        "if the same question gets the same answer twice, both are true.",
+        "where two answers differ, one was the lie: ask a third time, by `lax.cond`, "
+        "and believe it.",
+        "`guess` at the beginning of this chapter: only `larger` changes.",
+    ),
 }
 
 # Each answer is the tuple of arguments for `check`, made when it is needed.
@@ -126,12 +171,14 @@ SOLUTIONS = {
     "20.2": lambda: (ranks,),
     "20.3": lambda: (halving,),
     "20.4": lambda: (differentiable,),
+    "20.5": lambda: (guess_by(until_two_agree),),
 }
 WRONG = {
     "20.1": [lambda: ([1, 3, 4, 4, 5, 1],), lambda: ([1, 3, 4],)],
     "20.2": [lambda: (ranks_one_by_one,), lambda: (ranks_as_floats,)],
     "20.3": [lambda: (halving_without_order,), lambda: (halving_while_tracing,)],
     "20.4": [lambda: (not_differentiable,), lambda: (straight_through,)],
+    "20.5": [lambda: (guess_by(once),), lambda: (guess_by(best_of_three),)],
 }
 # What `check` says of each wrong answer.
 COMPLAINTS = {
@@ -139,4 +186,5 @@ COMPLAINTS = {
     "20.2": ["Python was called 4 times", "not int32[6]"],
     "20.3": ["nothing in the jaxpr is ordered", "ConcretizationTypeError"],
     "20.4": ["It raised ValueError", "The gradient is another"],
+    "20.5": ["answer 1 was a lie, and it says 501", "it asked 30 times"],
 }

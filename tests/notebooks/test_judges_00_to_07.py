@@ -77,6 +77,18 @@ wrong("01.4", "NumPy gives", board, lambda i: jnp.zeros(7).at[i].set(1))
 wrong("01.4", "leaves a scatter", board, lambda i: jnp.isin(jnp.arange(6), i) * 1.0)
 wrong("01.4", "It raised", board, board)
 
+# 01.5: five cells of the Game of Life.
+long_lived = np.array([(31, 32), (31, 33), (32, 31), (32, 32), (33, 32)])
+right("01.5", tuple(map(tuple, long_lived[:, ::-1].tolist())))
+right("01.5", 63 - long_lived)
+right("01.5", [(x, y) for x, y in jnp.asarray(long_lived + 20)])
+wrong("01.5", "After 1 of 100 turns no cell is alive", [(5, 5), (5, 6)])
+wrong("01.5", "After 100 turns 4 cells", [(5, 5), (5, 6), (6, 5), (6, 6)])
+wrong("01.5", "After 100 turns 12 cells", [(30, 30 + i) for i in range(5)])
+wrong("01.5", "(64, 5) is not on the board", [(63, 5), (64, 5)])
+wrong("01.5", "Give a list of pairs", [30, 31, 32])
+wrong("01.5", "Give a list of pairs", long_lived / 2)
+
 # 02.2: a pure function; 02.3: relu in tiny; 02.4: a loop of one's own.
 right("02.2", lambda x, n: sum([x] * int(n), 0 * x) if isinstance(n, int) else n * x)
 right("02.2", jit(jnp.multiply))

@@ -16,9 +16,10 @@ from minijax import (
     tree,
     vmap,
 )
+from minijax.experimental import io_callback
 from minijax.experimental import pallas as pl
 from tests.notebooks.judged import Answers, assert_refused, assert_taken
-from tests.notebooks.test_exercises import EIGHT
+from tests.notebooks.test_exercises import EIGHT, NOTEBOOKS
 
 pytestmark = pytest.mark.skipif(EIGHT, reason="for one device")
 ANSWERS = Answers()
@@ -571,6 +572,34 @@ for key, value in (
     wrong("14.4", "", {**machines, key: value})
 wrong("14.4", "Give a dict", [[4, 1, 4], "h100", "tpu"])
 
+
+# 14.5: what the file at the beginning computes.
+def by_recursion(n):
+    return 0 if n < 2 else 1 + by_recursion([n // 2, 3 * n + 1][n % 2])
+
+
+def by_shifts(n):
+    steps = 0
+    while n != 1:
+        zeros = (n & -n).bit_length() - 1
+        steps += zeros or 1
+        n = n >> zeros if zeros else 3 * n + 1
+    return np.int64(steps)
+
+
+def kept_message(n):
+    text = NOTEBOOKS / "recordings" / "message.bin"
+    x = jnp.full(4096, n, jnp.int32)
+    return int(export.deserialize(text.read_bytes()).call(x)[0])
+
+
+right("14.5", by_recursion)
+right("14.5", by_shifts)
+wrong("14.5", "For 2 it is 1, and yours gives 2", lambda n: n if n > 1 else 0)
+wrong("14.5", "For 3 it is 7, and yours gives 1", lambda n: n.bit_length() - 1)
+wrong("14.5", "For 1 it is 0, and yours gives [1]", lambda n: [*range(n, 0, -1)])
+wrong("14.5", "For 837,799 it is 524, and yours gives 58", kept_message)
+
 # 18.2 and 19.2: kernels; an online softmax.
 
 
@@ -654,6 +683,51 @@ wrong("20.2", "Python was called 4 times", ranked("sequential"))
 wrong("20.2", "not int32", ranked("expand_dims", jnp.int16))
 wrong("20.2", "It raised", ranked(None))
 wrong("20.2", "the ranks", lambda host, x: jnp.argsort(x).astype(jnp.int32))
+
+
+# 20.5: a game with one lie.
+def game(answer, low=1, high=1000):
+    def guess(ask):
+        def asked(number):
+            kind = ShapeDtypeStruct((), jnp.bool_)
+            return io_callback(ask, kind, number, ordered=True)
+
+        def halve(state):
+            low, high = state
+            middle = (low + high) // 2
+            larger = answer(asked, middle)
+            return jnp.where(larger, middle + 1, low), jnp.where(larger, high, middle)
+
+        ends = jnp.int32(low), jnp.int32(high)
+        return lax.while_loop(lambda state: state[0] < state[1], halve, ends)[0]
+
+    return guess
+
+
+def two_and_one(asked, number):
+    first, second = asked(number), asked(number)
+    return lax.cond(first ^ second, asked, lambda _: first, number)
+
+
+def again_and_again(asked, number):
+    def more(state):
+        return state[0] + jnp.where(asked(number), 1, -1), state[1] + 1
+
+    start = jnp.int32(0), jnp.int32(0)
+    return lax.while_loop(lambda s: abs(s[0]) < 2, more, start)[0] > 0
+
+
+right("20.5", game(two_and_one))
+right("20.5", game(again_and_again))
+wrong("20.5", "answer 1 was a lie", game(lambda asked, n: asked(n)))
+wrong("20.5", "answer 2 was a lie", game(lambda asked, n: asked(n) & asked(n)))
+wrong("20.5", "and it says 999", game(two_and_one, high=999))
+wrong("20.5", "It raised", lambda ask: jnp.where(ask(jnp.int32(500)), 501, 500))
+wrong(
+    "20.5",
+    "promises the same answer",
+    lambda ask: minijax.pure_callback(ask, kind((), jnp.bool_), jnp.int32(500)),
+)
 
 
 def by_closure(pull):

@@ -3,8 +3,10 @@
 import functools
 import importlib.util
 import json
+import os
 import re
 import sys
+import zlib
 from html import unescape
 from pathlib import Path
 from urllib.parse import unquote
@@ -14,11 +16,13 @@ import pytest
 import minijax_widgets as see
 from minijax.core.language import all_primitives
 from minijax_lab.explain.recording import Recording
+from tests.conftest import PART, commit
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = sorted(path.stem for path in (ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 # Building it takes a minute of computing, which on a busy machine is several.
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1500)]
+LEADS_ON = re.compile(r'class="right-next"|\bNext: (?:<[^>]*>)?<a [^>]*href=')
 PAGES = ["index", "cheat_sheet", "primitives", "cards/sin", *CHAPTERS[2:3]]
 
 
@@ -133,11 +137,15 @@ def test_every_link_leads_somewhere(book):
 
 
 def test_every_page_leads_on(book):
-    """To the next page: of the book, or of a primitive's family."""
+    """To the next page: of the book, of a primitive's family, or of the machines."""
     ends = {"contributing.html", "search.html", "genindex.html"}
-    for path, text in html_pages(book).items():
-        if path.name not in ends and path.parent.name not in ("machines", "_static"):
-            assert "right-next" in text or "Next: " in text, path.name
+    pages = {
+        str(path.relative_to(book)): text for path, text in html_pages(book).items()
+    }
+    leading = [name for name, text in pages.items() if LEADS_ON.search(text)]
+    templates = {name for name in pages if name.startswith("_static")}
+    assert set(pages) - set(leading) - templates == ends & set(pages)
+    assert sum(name.startswith("machines/") for name in leading) == 36
 
 
 def test_the_whole_is_small(book):
@@ -279,23 +287,49 @@ def test_nothing_is_cut_on_paper(opened, name):
     assert cut == [] and page.locator(".mj-bar:visible").count() == 0
 
 
+def pages_in_turn(book):
+    """All pages; in `make test` a fortieth of them, each commit others."""
+    pages = sorted(path for path in html_pages(book) if "_static" not in path.parts)
+    if PART in os.environ:
+        turn = [zlib.crc32(f"{commit()} {path.name}".encode()) % 40 for path in pages]
+        pages = [path for path, at in zip(pages, turn) if at == 0]
+    return pages
+
+
 @pytest.mark.parametrize("width", [1280, 400])
-def test_axe_finds_nothing(opened, width):
-    """axe-core's rules of WCAG 2.1, A and AA, on pages; nothing in the console."""
+def test_axe_finds_nothing(browser, book, width):
+    """axe-core's rules of WCAG 2.1, A and AA, on pages; nothing in the console; and no
+    page is wider than the screen."""
     found = pytest.importorskip("axe_playwright_python")
     (script,) = Path(found.__file__).parent.glob("axe.min.js")
-    for name in ("index", "cheat_sheet", "where_in_jax"):
-        page = opened(name, width=width)
-        said = []
-        page.on("console", lambda one: one.type == "error" and said.append(one.text))
-        page.reload()
-        page.evaluate(script.read_text(encoding="utf-8"))
+    axe, wrong, said = script.read_text(encoding="utf-8"), {}, []
+    context = browser.new_context(
+        viewport={"width": width, "height": 900}, offline=True, reduced_motion="reduce"
+    )
+    page = context.new_page()
+    page.on("console", lambda one: one.type == "error" and said.append(one.text))
+    page.on("pageerror", lambda error: said.append(str(error)))
+    for path in pages_in_turn(book):
+        page.goto(path.as_uri())
+        page.wait_for_function(
+            "document.querySelectorAll('.mj-live').length =="
+            "document.querySelectorAll('.minijax-view').length"
+        )
+        page.evaluate(axe)
         told = page.evaluate(
             "axe.run(document, {preload: false, runOnly:"
             "['wcag2a', 'wcag2aa', 'wcag21a', 'wcag21aa']})"
         )
-        wrong = [(v["id"], v["nodes"][0]["html"][:200]) for v in told["violations"]]
-        assert wrong == [] and said == [], name
+        complaints = [
+            (v["id"], v["nodes"][0]["html"][:200]) for v in told["violations"]
+        ]
+        wide = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+        complaints += [("wider than the screen", wide)] * (wide > 0) + said
+        if complaints:
+            wrong[str(path.relative_to(book))] = complaints
+        said.clear()
+    context.close()
+    assert wrong == {}
 
 
 # ---- the cheat sheet ----------------------------------------------------------------

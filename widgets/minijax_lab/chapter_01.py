@@ -158,6 +158,31 @@ def grade_translation(numpy_one: Callable, my_one: Callable) -> str | None:
     return None
 
 
+def grade_figure(cells: Any) -> str | None:
+    """At most five cells of the Game of Life, and 100 alive after 100 turns."""
+    found = np.asarray(list(cells))
+    if found.ndim != 2 or found.shape[1] != 2 or found.dtype.kind not in "iu":
+        return "Give a list of pairs (row, column), such as [(30, 31), (31, 32)]."
+    if len(found) > 5:
+        return f"These are {len(found)} cells; at most five are allowed."
+    outside = [
+        tuple(map(int, cell)) for cell in found if min(cell) < 0 or max(cell) > 63
+    ]
+    if outside:
+        return f"{outside[0]} is not on the board: rows and columns go from 0 to 63."
+    board = np.zeros((64, 64), int)
+    board[tuple(found.T)] = 1
+    near = [(i, j) for i in (-1, 0, 1) for j in (-1, 0, 1) if (i, j) != (0, 0)]
+    for turn in range(1, 101):
+        neighbours = sum(np.roll(board, moved, (0, 1)) for moved in near)
+        board = np.where((neighbours == 3) | ((neighbours == 2) & (board == 1)), 1, 0)
+        if not board.any():
+            return f"After {turn} of 100 turns no cell is alive."
+    if board.sum() < 100:
+        return f"After 100 turns {board.sum()} cells are alive, and not 100 or more."
+    return None
+
+
 def primitives_of(jaxpr: Any) -> list[str]:
     """The names of all primitives of a jaxpr, with those of inner programs."""
     from minijax.core.language import jaxprs_in_params
@@ -175,4 +200,5 @@ EXERCISES = {
     "01.2": Exercise(grade_stopwatch),
     "01.3": Exercise(grade_running_mean),
     "01.4": Exercise(grade_translation),
+    "01.5": Exercise(grade_figure),
 }

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax_lab.answers import list_complaint
+from minijax_lab.answers import list_complaint, same, text_of
 from minijax_lab.grading import Exercise, Prediction
 
 PREDICTIONS = {
@@ -177,9 +177,26 @@ def grade_machines(found: Any) -> str | None:
     return None
 
 
+def grade_message(function: Callable[..., Any]) -> str | None:
+    """The program of the file at the chapter's beginning, as a function of Python."""
+    for number in (1, 2, 3, 6, 7, 27, 97, 871, 3711, 77_031, 837_799):
+        rest, steps = number, 0
+        while rest > 1:
+            rest = rest // 2 if rest % 2 == 0 else 3 * rest + 1
+            steps += 1
+        found = function(number)
+        if not same(found, steps):
+            told = f"For {number:,} it is {steps}, and yours gives {text_of(found)}."
+            if number > 100_000:
+                told += " On the way there are numbers that 32 bits cannot hold."
+            return told
+    return None
+
+
 EXERCISES = {
     "14.1": Exercise(grade_calls),
     "14.2": Exercise(grade_spread),
     "14.3": Exercise(grade_pack),
     "14.4": Exercise(grade_machines),
+    "14.5": Exercise(grade_message),
 }

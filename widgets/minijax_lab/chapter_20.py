@@ -179,9 +179,44 @@ def grade_differentiable(differentiable: Callable[..., Any]) -> str | None:
     return None
 
 
+def grade_guess(guess: Callable[..., Any]) -> str | None:
+    """A compiled program that asks for a number; one of the answers may be a lie."""
+    import minijax
+    from minijax import jit, make_jaxpr
+
+    game = {"secret": 0, "lie": -1, "asked": 0}
+
+    def ask(number: Any) -> np.bool_:
+        answer = game["secret"] > int(number)
+        if game["asked"] == game["lie"]:
+            answer = not answer
+        game["asked"] += 1
+        return np.bool_(answer)
+
+    asks = [e.primitive.name for e in equations(make_jaxpr(lambda: guess(ask))())]
+    if "pure_callback" in asks:
+        return (
+            "It asks by pure_callback, which promises the same answer to the same "
+            "question; this one may lie."
+        )
+    compiled = jit(lambda: guess(ask))
+    for secret, lie in ((729, -1), (1, 0), (1000, 1), (500, 6), (2, 12), (999, 18)):
+        game.update(secret=secret, lie=lie, asked=0)
+        found = int(compiled())
+        minijax.effects_barrier()
+        told = f"The number was {secret}, "
+        told += f"answer {lie + 1} was a lie" if lie >= 0 else "no answer was a lie"
+        if found != secret:
+            return f"{told}, and it says {found}."
+        if not 10 <= game["asked"] <= 25:
+            return f"{told}: it asked {game['asked']} times; 10 to 25 are expected."
+    return None
+
+
 EXERCISES = {
     "20.1": Exercise(grade_counts),
     "20.2": Exercise(grade_ranks),
     "20.3": Exercise(grade_halving),
     "20.4": Exercise(grade_differentiable),
+    "20.5": Exercise(grade_guess),
 }
