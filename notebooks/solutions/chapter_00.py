@@ -123,7 +123,7 @@ COMPLAINTS = {
     "00.2": ["tanh still stands", "The new equation is not called 'tanh'"],
     "00.3": ["96.5% are asked for", "must return 10 scores for one image"],
     "00.4": [
-        "Its jaxpr has 0 equations",
+        "Equations in its jaxpr: 0;",
         "ConcretizationTypeError in chapter_00.py at line",
     ],
 }

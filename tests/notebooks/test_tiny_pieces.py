@@ -100,7 +100,7 @@ def test_a_method_and_a_name_of_the_notebook(own_tiny, capsys):
             return tuple(seen_of(leaf) for leaf in flatten(args)[0])  # noqa: F821
 
     said = capsys.readouterr().out
-    assert "First to fail: trees (hits: [False, True, True, True])." in said
+    assert "First to fail: trees (call 2: expected a miss, got a hit)." in said
     notebook_only = 3
 
     @piece("trace.bind")

@@ -97,7 +97,7 @@ def grade_own_gradient(function: Callable[..., Any], x: Any) -> str | None:
 
     equations = len(make_jaxpr(function)(float(x)).eqns)
     if equations < 3:
-        return f"Its jaxpr has {equations} equations; take a function with at least 3."
+        return f"Equations in its jaxpr: {equations}; take a function with at least 3."
     exact = float(grad(function)(float(x)))
     step = 1e-2 * max(1.0, abs(float(x)))
     above, below = function(float(x) + step), function(float(x) - step)

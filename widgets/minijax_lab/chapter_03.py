@@ -144,7 +144,7 @@ def grade_padding(padded: Callable[..., Any], jitted: Any) -> str | None:
             x = np.arange(length, dtype=np.float32)
             result = float(padded(x))
             if not np.isclose(result, float(np.sum(x**2))):
-                return f"For {length} entries it gives {result}, not {np.sum(x**2)}."
+                return f"For {x} it gives {result:g}, not {np.sum(x**2):g}."
     own = sum(1 for function in found if is_program_of(function, inner))
     if own > 1:
         return f"Four lengths made {own} programs of the jitted function; pad first."

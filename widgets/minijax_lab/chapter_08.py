@@ -179,7 +179,8 @@ def grade_pairs(answers: Any) -> str | None:
         try:
             found = minijax.vmap(function, axes, out_axes)(*args)
         except Exception as error:
-            return f"Puzzle {number}: {str(error).splitlines()[0]}"
+            said = str(error).partition("\nIt happened")[0]
+            return f"Puzzle {number}: {' '.join(said.split())}"
         pairs = zip(found, right) if isinstance(right, tuple) else [(found, right)]
         for got, expected in pairs:
             told = difference(got, expected)

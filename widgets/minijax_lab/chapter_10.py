@@ -240,7 +240,8 @@ def grade_bounded(bounded_while: Callable[..., Any]) -> str | None:
     except TookTooLong:
         raise
     except Exception as error:
-        return f"grad of it raised {type(error).__name__}: {str(error)[:80]}..."
+        said = str(error).partition(":")[0]
+        return f"grad of it raised {type(error).__name__}: {said}."
     expected = (slow_roots(5.001) - slow_roots(4.999)) / 0.002
     if not np.isclose(slope, expected, rtol=1e-2):
         return (

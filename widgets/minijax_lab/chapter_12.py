@@ -59,23 +59,23 @@ def grade_normalize(normalize: Callable[..., Any]) -> str | None:
     zero = np.zeros(3, np.float32)
     x = np.asarray([3.0, 0.0, 4.0], np.float32)
     if not np.array_equal(np.asarray(normalize(zero)), zero):
-        return f"normalize(0) is {np.asarray(normalize(zero)).tolist()}, not zeros."
+        return f"normalize(0) is {np.asarray(normalize(zero))}, not zeros."
     found = np.asarray(normalize(x))
     if not np.allclose(found, x / 5.0, rtol=1e-4):
-        return f"normalize([3, 0, 4]) is {found.tolist()}, not [0.6, 0, 0.8]."
+        return f"normalize([3, 0, 4]) is {found}, not [0.6, 0, 0.8]."
     tiny = np.asarray([3e-4, 0.0, 4e-4], np.float32)
     if not np.allclose(np.asarray(normalize(tiny)), [0.6, 0, 0.8], rtol=1e-5):
         return "Near zero it is no longer of length 1: was something added to the norm?"
     total = grad(lambda x: normalize(x).sum())
     at_zero = np.asarray(total(zero))
     if not np.isfinite(at_zero).all():
-        return f"Its gradient at zero is {at_zero.tolist()}."
+        return f"Its gradient at zero is {at_zero}."
     if at_zero.any():
-        return f"Its gradient at zero should be 0 and is {at_zero.tolist()}."
+        return f"Its gradient at zero should be 0 and is {at_zero}."
     slope = np.asarray(total(x))
     right = (np.ones(3) - x * x.sum() / 25) / 5
     if not np.allclose(slope, right, rtol=1e-5, atol=1e-6):
-        return f"The gradient at [3, 0, 4] is {slope.tolist()}, not {right.tolist()}."
+        return f"The gradient at [3, 0, 4] is {slope}, not {right}."
     text = str(make_jaxpr(lambda x: normalize(x))(x))
     if "nan_to_num" in text or "is_finite" in text:
         return "Its jaxpr shows nan_to_num: by then the information is lost."

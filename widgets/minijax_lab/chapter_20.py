@@ -122,7 +122,9 @@ def grade_halving(halving: Callable[..., Any]) -> str | None:
         return "The order is luck: nothing in the jaxpr is ordered."
     loose = [e.primitive.name for e in callbacks if not is_ordered(e)]
     if loose:
-        return f"The order is luck: there is a {loose[0]} that is not ordered."
+        return (
+            f"The order is luck: an equation {loose[0]} is there that is not ordered."
+        )
     return None
 
 

@@ -243,35 +243,34 @@ def array_stays() -> None:
     assert not x.any(), "the array itself changed"
 
 
-def hits_of(calls: list[tuple[Any, ...]], static: tuple[int, ...] = ()) -> list[bool]:
-    """For each call whether the learner's cache had its program."""
+def hits_of(
+    calls: list[tuple[Any, ...]], right: str, static: tuple[int, ...] = ()
+) -> None:
+    """Of each call the learner's cache has the program (h), or it has not (m)."""
     jitted = module("cache").Jitted(lambda x, *rest: x, static)
-    found = []
-    for args in calls:
+    words = {"h": "hit", "m": "miss"}
+    for number, (args, letter) in enumerate(zip(calls, right, strict=True), 1):
         before = jitted.hits
         jitted(*args)
-        found.append(jitted.hits > before)
-    return found
+        found = "h" if jitted.hits > before else "m"
+        told = f"call {number}: expected a {words[letter]}, got a {words[found]}"
+        assert found == letter, told
 
 
 def shapes_and_types_count() -> None:
     x = np.ones(3, np.float32)
     calls = [(x,), (x + 1,), (np.ones(4, np.float32),), (x.astype(np.int32),), (x,)]
-    found = hits_of(calls)
-    assert found == [False, True, False, False, True], f"hits: {found}"
+    hits_of(calls, "mhmmh")
 
 
 def trees_count() -> None:
     x = np.ones(3, np.float32)
-    found = hits_of([({"a": x},), ({"b": x},), ([x],), ({"a": x + 1},)])
-    assert found == [False, False, False, True], f"hits: {found}"
+    hits_of([({"a": x},), ({"b": x},), ([x],), ({"a": x + 1},)], "mmmh")
 
 
 def statics_count() -> None:
     calls = [(2.0, 1), (2.0, True), (2.0, 1.0), (3.0, 1), (2.0, 2), (2.0, "a")]
-    found = hits_of([*calls, (2.0, "b"), (9.0, "b")], (1,))
-    right = [False, False, False, True, False, False, False, True]
-    assert found == right, f"hits: expected {right}, got {found}"
+    hits_of([*calls, (2.0, "b"), (9.0, "b")], "mmmhmmmh", (1,))
 
 
 def trees_come_back() -> None:
