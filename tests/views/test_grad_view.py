@@ -115,7 +115,7 @@ def test_first_frame_is_the_finished_picture_with_the_sum():
     frame = see.grad(product, 2.0).frame()
     step = frame.steps[frame.telling]
     assert step.label == "sum: ct_x"
-    scene = frame.panes[0].scene
+    scene = pictured(frame).scene
     assert all(mark.there(frame.telling) for mark in scene.marks)
     lit = {key for mark in scene.marks for key in mark.keys} & set(step.on)
     assert {"s/x", "g/x", "b0", "b1"} <= lit
@@ -130,6 +130,11 @@ def test_without_a_sum_the_largest_residual_is_shown():
     )
 
 
+def pictured(frame):
+    """The pane of the U."""
+    return next(pane for pane in frame.panes if pane.kind == "scene")
+
+
 @pytest.mark.parametrize(
     "make, args", of.FUNCTIONS, ids=lambda x: getattr(x, "__name__", "")
 )
@@ -138,7 +143,8 @@ def test_every_function_is_drawn(make, args):
     view = see.grad(make(of.library(minijax)), *args)
     frame = view.frame()
     kept = [r for r in view.recording.program.residuals if r.origin != "argument"]
-    for scene, width in [(frame.panes[0].scene, 1040), (frame.panes[0].narrow, 356)]:
+    pane = pictured(frame)
+    for scene, width in [(pane.scene, 1040), (pane.narrow, 356)]:
         assert scene.width == width
         keys = {key for mark in scene.marks for key in mark.keys}
         first = [f"r/{r.id}" for r in sorted(kept, key=lambda r: -r.bytes)[:3]]
@@ -321,7 +327,7 @@ def test_ten_thousand_equations():
     assert "10,000 forward" in view.recording.headline
     frame = view.frame()
     assert len(view.bands) <= 130
-    assert len(frame.panes[0].scene.marks) < 2000
+    assert len(pictured(frame).scene.marks) < 2000
     assert len(view.text().split("\n")) < 40
 
 
@@ -455,12 +461,12 @@ def test_the_number_under_the_pointer(show):
 
     page = show(see.grad(loss, w, x))
     for name, expected in {"w": w, "ct_w": minijax.grad(loss)(w, x)}.items():
-        box = page.locator(f'.mj-scene [data-n="{name}"]').bounding_box()
+        box = page.locator(f'.mj-scene-pane [data-n="{name}"]').bounding_box()
         at = box["x"] + box["width"] * 0.6, box["y"] + box["height"] * 0.5
         page.mouse.move(*at)
         said = page.locator(".mj-detail").inner_text()
         assert said == f"{name}[1, 2] = {float(expected[1, 2]):.4g}"
-    dot = page.locator('.mj-scene [data-n="d"]').bounding_box()
+    dot = page.locator('.mj-scene-pane [data-n="d"]').bounding_box()
     page.mouse.move(dot["x"] + 3, dot["y"] + 3)
     said = page.locator(".mj-detail").inner_text()
     assert said == f"d = {float(loss(w, x)):.4g}"

@@ -11,6 +11,8 @@ import minijax
 import minijax.numpy as jnp
 import minijax_widgets as see
 from minijax import jit, make_jaxpr, vmap
+from minijax_lab.explain import small_values
+from minijax_lab.explain import trace as recorded
 from minijax_lab.explain.recording import Recording, span_text
 
 X = np.ones(2, np.float32)
@@ -315,9 +317,9 @@ def test_small_arrays_show_what_they_hold_when_the_program_runs(show):
     values = view.recording.values
     assert values["c"] == [[3.0, 12.0]] and values["a"] == w.tolist()
     page = show(view)
-    box = page.locator('.mj-strip [data-n="when it runs, c"]').bounding_box()
+    box = page.locator('.mj-strip [data-n="c"]').bounding_box()
     page.mouse.move(box["x"] + box["width"] * 0.8, box["y"] + 3)
-    assert page.locator(".mj-detail").inner_text() == "when it runs, c[1] = 12"
+    assert page.locator(".mj-detail").inner_text() == "c[1] = 12"
     plain = see.trace(layer, w, x, values=False)
     assert plain.recording.values == {} and plain.text() == view.text()
 
@@ -354,3 +356,49 @@ def test_a_program_that_may_run_long_or_raise_is_drawn_without_values():
     view = see.trace(lambda: kept * 2)
     kept.delete()
     assert view.recording.values == {}
+    assert view.recording.no_values.startswith("RuntimeError: ")
+    assert "no values: running the program raised RuntimeError" in view.static_html()
+
+
+def test_a_defect_of_ours_is_no_missing_value(monkeypatch):
+    def broken(value):
+        raise KeyError(value)
+
+    broken.__code__ = broken.__code__.replace(co_filename=small_values.__file__)
+    monkeypatch.setattr(recorded, "rows_of", broken)
+    with pytest.raises(KeyError):
+        see.trace(lambda x: x * 2, np.float32(1)).frame()
+
+
+STRIP = """() => [
+  ...document.querySelectorAll(".mj-strip-pane svg:not([hidden]) [data-n]")]
+  .map(made => [made.dataset.n, made.getBoundingClientRect().height])"""
+
+
+@pytest.mark.parametrize("width", [1200, 800, 480])
+def test_what_a_step_reads_and_makes_is_large(show, width):
+    def layer(w, x):
+        return jnp.tanh(w @ x)
+
+    w, x = np.arange(6, dtype=np.float32).reshape(2, 3), np.ones((3, 2), np.float32)
+    page = show(see.trace(layer, w, x).at(1), width=width)
+    found = dict(page.evaluate(STRIP))
+    assert list(found) == ["a", "b", "c"] and min(found.values()) > 60
+    strip = page.locator(".mj-strip-pane svg:not([hidden])")
+    assert {"12", "3"} <= set(strip.locator("text").all_text_contents())
+    box = strip.locator('[data-n="c"]').bounding_box()
+    page.mouse.move(box["x"] + 3, box["y"] + box["height"] - 3)
+    detail = page.locator(".mj-detail").inner_text()
+    assert detail == "c[1, 0] = 12 = 3 * 1 + 4 * 1 + 5 * 1"
+    page.locator(".mj-live").press("ArrowRight")
+    assert [name for name, _ in page.evaluate(STRIP)] == ["c", "d"]
+
+
+@pytest.mark.parametrize("view", [see.trace, see.grad])
+def test_a_name_that_view_and_function_have_is_refused(view):
+    def scaled(x, values):
+        return jnp.sum(x * values)
+
+    with pytest.raises(TypeError, match="an option of the view, and the function has"):
+        view(scaled, np.float32(1), values=np.float32(2))
+    view(scaled, np.float32(1), np.float32(2)).text()

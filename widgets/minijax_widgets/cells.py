@@ -58,34 +58,45 @@ def values_parts(
     """
     w, h = size
     x0, y0 = at
-    written = h >= LEAST_TEXT + 2 and widest(values) <= w - 2
+    room = widest(values)
+    written = h >= LEAST_TEXT + 2 and room <= w - 2
+    letters = LEAST_TEXT
+    if written and room:  # larger in large cells
+        letters = max(LEAST_TEXT, min(0.45 * h, LEAST_TEXT * (w - 8) / room))
     together: dict[tuple[str, int], list[str]] = {}
     holes: list[tuple[float, float]] = []
     texts: list[Drawn] = []
     for row, line in enumerate(values):
+        before: tuple[str, int] | None = None
         for column, x in enumerate(line):
             left, top = x0 + column * w, y0 + row * h
             if not math.isfinite(x):
                 holes.append((left, top))
+                before = None
                 continue
             level = math.ceil(LEVELS * abs(x) / largest) if largest else 0
-            square = f"M{numeral(left)} {numeral(top)}h{numeral(w)}v{numeral(h)}"
-            square += f"h{numeral(-w)}z"
-            if level:
-                ink = "value" if x > 0 else "miss"
-                together.setdefault((ink, level), []).append(square)
+            look = ("value" if x > 0 else "miss", level)
+            if level and look == before:
+                together[look].append("h1")
+            elif level:
+                start = f"M{column} {row + 0.5}h1"
+                together.setdefault(look, []).append(start)
+            before = look
             if written:
-                middle, base = left + w / 2, top + h / 2 + 4.5
+                middle, base = left + w / 2, top + h / 2 + 0.41 * letters
                 said = number_text(x)
-                texts.append(words(middle, base, said, "text", LEAST_TEXT, "middle"))
+                texts.append(words(middle, base, said, "text", letters, "middle"))
     wide, tall = w * len(values[0]), h * len(values)
     made = [rect(x0, y0, wide, tall, "base", round_by=0)] if framed else []
     # Under numbers the ink is lighter, so that they can be read.
     most = 0.45 if written or not (framed or name) else 0.95
+    # A unit a cell, stretched to the cells' size: a short text of any array.
+    place = f"translate({numeral(x0)} {numeral(y0)})scale({w:.4g} {h:.4g})"
     for (ink, level), squares in sorted(together.items()):
-        drawn = path("".join(squares), fill=ink)
+        drawn = path("".join(squares), ink, 1.0)
         depth = f"{most * level / LEVELS:.2f}"
-        made.append(Drawn("path", drawn.has | {"fill-opacity": depth}))
+        has = {"stroke-opacity": depth, "transform": place}
+        made.append(Drawn("path", drawn.has | has))
     if len(holes) == len(values) * len(values[0]):
         made.append(path(stripes(x0, y0, wide, tall, 8.0), "miss", 0.8))
     elif holes:
@@ -124,4 +135,4 @@ def number_text(x: float) -> str:
     said = f"{x:.2f}"
     if abs(x) < 1000 and said.strip("-0.") != "":
         return said
-    return f"{x:.0e}"
+    return f"{x:.0e}".replace("e-0", "e-").replace("e+0", "e")

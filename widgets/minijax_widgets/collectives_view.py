@@ -23,13 +23,14 @@ from minijax_widgets.code import code_panes, key_of_line, mark_of
 from minijax_widgets.collectives_scene import MOST_MEMBERS, draw_collective
 from minijax_widgets.placement_scene import MIDDLE, NARROW, WIDE, Sizes
 from minijax_widgets.scene import Scene
-from minijax_widgets.view import DIFFERS, View, shortened, twin, views
+from minijax_widgets.view import DIFFERS, View, shortened, twin, views, with_options
 
 # So many collectives are drawn; the others are rows.
 MOST_DRAWN = 6
 ONE_WAY = "one way to do it; XLA names groups and bytes, not links"
 
 
+@with_options
 def collectives(
     function: Any,
     *args: Any,

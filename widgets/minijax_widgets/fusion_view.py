@@ -30,11 +30,12 @@ from minijax_widgets.code import code_panes, mark_of
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row, scene_pane
 from minijax_widgets.fusion_scene import draw
 from minijax_widgets.roofline_scene import counted_of, roofline_panes, told_of
-from minijax_widgets.view import DIFFERS, View, twin, views
+from minijax_widgets.view import DIFFERS, View, twin, views, with_options
 
 MOST_ROWS = 400
 
 
+@with_options
 def fusion(
     function: Any,
     *args: Any,

@@ -10,7 +10,7 @@ from minijax_lab.explain.backward import bytes_in_words
 from minijax_lab.explain.backward_rows import GradArgument, GradSum
 from minijax_lab.explain.residuals import Residual
 from minijax_lab.explain.small_values import Values
-from minijax_widgets.glyph import Shape, glyph, text_width
+from minijax_widgets.glyph import Shape, glyph, text_width, words
 from minijax_widgets.grad_bands import Band
 from minijax_widgets.scene import Placed, Point, Scene, byte_scale, bytes_side
 from minijax_widgets.view import cut
@@ -378,10 +378,15 @@ class Picture:
         if layout.wide and len(band.rows) == 1 and row is not None and up is not None:
             told = " ; ".join(back.text for back in row.backward)
             start = layout.cotangent + 56
-            scene.text(
-                start, y + 17, cut(told, int((layout.width - start) / 7.4)),
-                size=12, mono=True, role="cotangent",
-                key=self.key(f"b{band.key}"), at=up, go=up, tell=told,
+            lines = folded(told, int((layout.width - start) / 7.4))
+            scene.drawn(
+                start, y + 5, max(text_width(said, 12, True) for said in lines),
+                17 * len(lines),
+                [
+                    words(0, 12 + 17 * n, said, "cotangent", 12, mono=True)
+                    for n, said in enumerate(lines)
+                ],
+                key=self.key(f"b{band.key}"), at=up, go=up, says=told,
             )  # fmt: skip
         above = 0 if layout.wide else LABEL - 4
         middle = y + above + (height - above) / 2
@@ -718,6 +723,16 @@ class Picture:
     def first_active(self) -> int:
         """The number of the first band that a cotangent comes to."""
         return next((b.number for b in self.bands if b.active and not b.depth), 0)
+
+
+def folded(formulas: str, room: int) -> list[str]:
+    """Returns formulas in at most two lines of so many letters."""
+    if len(formulas) <= room:
+        return [formulas]
+    at = formulas.rfind(" ; ", 0, room - 1)
+    if at < 0:
+        return [cut(formulas, room)]
+    return [formulas[: at + 2], cut(formulas[at + 3 :], room)]
 
 
 def met_told(found: GradSum) -> str:

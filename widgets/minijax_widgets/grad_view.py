@@ -38,7 +38,8 @@ from minijax_widgets.grad_scene import (
     sum_key,
 )
 from minijax_widgets.scene import Scene
-from minijax_widgets.view import WIDTH, View, cut, shortened, views
+from minijax_widgets.values_strip import Flow, Strip
+from minijax_widgets.view import WIDTH, View, cut, shortened, views, with_options
 
 # Residuals in the table; a browser shows as many without delay.
 MOST_RESIDUALS = 100
@@ -48,6 +49,7 @@ MOST_LIT = 24
 MOST_NAMED = 6
 
 
+@with_options
 def grad(
     function: Callable[..., Any],
     *args: Any,
@@ -75,7 +77,8 @@ def grad(
     does not carry.
 
     A function that itself has arguments of these names is passed as a lambda. Raises
-    TypeError, naming the argument, for what has no gradient, and what tracing raises.
+    TypeError, naming the argument, for what has no gradient or could be meant for
+    either, and what tracing raises.
     """
     options: dict[str, Any] = {"argnums": argnums, "has_aux": has_aux}
     options["values"] = values
@@ -219,7 +222,9 @@ class GradView(View):
         other = GradView(record.beside) if record.beside is not None else None
         largest = max(self.largest(), other.largest() if other else 0)
         steps, told, telling = self.steps(sources, "", 0)
-        panes = [self.scene_pane(steps, "", largest, record.call if other else "")]
+        flows = self.flows(steps, len(told), telling)
+        panes = flows.panes(record.no_values)
+        panes.append(self.scene_pane(steps, "", largest, record.call if other else ""))
         if other:
             theirs, more, _ = other.steps(sources, "o", len(told))
             told = [*told, *more]
@@ -241,6 +246,37 @@ class GradView(View):
             jumps=[Jump("r", "what is kept, the largest first", self.keeping(steps))],
             headline=self.headline(),
         )
+
+    def flows(self, steps: Steps, count: int, telling: int) -> Strip:
+        """Returns what each step reads and makes, of the arrays that have values."""
+        flows = [Flow()] * count
+        program = self.recording.program
+        types = {a.name: a.type for a in program.arguments}
+        types |= {row.name: row.type for row in program.rows}
+        types |= {f"ct_{name}": kind for name, kind in types.items()}
+        for band in self.bands:
+            row, back = band.last, band.cotangent
+            if path_of(band):
+                continue
+            made = row.results[:1]
+            flows[steps.down[band.key]] = Flow(row.operands, row.primitive, made)
+            if back is None or band.key not in steps.up:
+                continue
+            opened = [band.program.residuals[number].name for number in back.opened]
+            gives = [f"ct_{name}" for name in back.gives]
+            flows[steps.up[band.key]] = Flow(
+                [f"ct_{back.name}", *opened],
+                f"{back.primitive}\ntransposed",
+                gives[:1],
+                "cotangent",
+            )
+        for (path, name), step in steps.sums.items():
+            if not path:
+                flows[step] = Flow([], "sum", [f"ct_{name}"], "cotangent")
+        if telling == count - 1 and not any(flows[telling].makes):
+            lit = [n for n, flow in enumerate(flows) if flow.makes]
+            flows[telling] = flows[lit[-1]] if lit else Flow()
+        return Strip(flows, self.recording.values, types)
 
     def keeping(self, steps: Steps) -> list[int]:
         """Returns the steps that make residuals, the one with the largest first."""

@@ -27,7 +27,7 @@ from minijax_widgets.kernel_scene import (
 )
 from minijax_widgets.kernel_values import draw_in_array, draw_on_chip, values_text
 from minijax_widgets.scene import Scene
-from minijax_widgets.view import WIDTH, View, cut, shortened, twin, views
+from minijax_widgets.view import WIDTH, View, cut, shortened, twin, views, with_options
 
 # So many programs have a step of their own; those with findings always do.
 MOST_STEPS = 1000
@@ -36,6 +36,7 @@ MOST_PROBLEMS = 20
 MOST_TEXT_CELLS = 8
 
 
+@with_options
 def kernel(
     function: Callable[..., Any],
     *args: Any,

@@ -22,7 +22,7 @@ from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.memory_bands import Band, bands
 from minijax_widgets.memory_scene import Drawing, told_of
 from minijax_widgets.scene import Scene
-from minijax_widgets.view import View, cut, twin, views
+from minijax_widgets.view import View, cut, twin, views, with_options
 
 # Arrays drawn as bars; where more would be, each line has a band for all of its arrays.
 MOST_BARS = 160
@@ -32,6 +32,7 @@ ROWS = 60
 SMALLEST = 200
 
 
+@with_options
 def memory(
     function: Any,
     *args: Any,

@@ -13,7 +13,7 @@ from minijax_lab.explain.passes import Difference, PassesRecording, record_passe
 from minijax_lab.explain.recording import count_in_words
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row, scene_pane
 from minijax_widgets.scene import Scene, fitting
-from minijax_widgets.view import DIFFERS, View, cut, twin, views
+from minijax_widgets.view import DIFFERS, View, cut, twin, views, with_options
 
 ROW = 26.0
 MOST_PASSES = 80
@@ -22,6 +22,7 @@ MOST_CHANGES = 60
 LONGEST = 92
 
 
+@with_options
 def passes(function: Any, *args: Any, target: str = "cpu", **kwargs: Any) -> PassesView:
     """Shows what each of XLA's passes changed while it compiled `function`.
 

@@ -29,13 +29,14 @@ from minijax_widgets.placement_scene import (
 )
 from minijax_widgets.propagation_view import PropagationView
 from minijax_widgets.scene import Scene
-from minijax_widgets.view import WIDTH, View, cut, shortened, twin, views
+from minijax_widgets.view import WIDTH, View, cut, shortened, twin, views, with_options
 
 # Of a tree so many arrays are drawn; the others are rows.
 MOST_DRAWN = 6
 MOST_PIECE_STEPS = 64
 
 
+@with_options
 def placement(
     value: Any,
     *args: Any,

@@ -11,9 +11,18 @@ from minijax_lab.explain.tree import size_in_words
 from minijax_widgets import frame as picture
 from minijax_widgets.roofline_scene import seconds_in_words
 from minijax_widgets.scale_scene import draw, told_of
-from minijax_widgets.view import DIFFERS, WIDTH, View, shortened, twin, views
+from minijax_widgets.view import (
+    DIFFERS,
+    WIDTH,
+    View,
+    shortened,
+    twin,
+    views,
+    with_options,
+)
 
 
+@with_options
 def scale(
     function: Any,
     *args: Any,

@@ -19,7 +19,7 @@ from minijax_widgets.code import code_panes, mark_of
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.stages_difference_view import StagesDifferenceView
 from minijax_widgets.stages_scene import draw, told, told_of_code
-from minijax_widgets.view import WIDTH, View, cut, views
+from minijax_widgets.view import WIDTH, View, cut, views, with_options
 
 MOST_ROWS = 1200
 LONGEST = 96
@@ -27,6 +27,7 @@ LONGEST = 96
 MOST_CHANGES = 40
 
 
+@with_options
 def stages(
     function: Any,
     *args: Any,

@@ -21,8 +21,11 @@ from minijax_lab.explain.trace import (
 from minijax_widgets.code import CodePanes, code_panes, dedented, mark_of
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.jaxpr_view import JaxprView
-from minijax_widgets.view import WIDTH, View, cut, shortened, views
+from minijax_widgets.values_strip import Flow, Strip
+from minijax_widgets.view import WIDTH, View, cut, shortened, views, with_options
 
+# Of the product of two matrices, row by column.
+PRODUCT = "(((1,), (0,)), ((), ()))"
 OPERATORS = {
     ast.Add: "+",
     ast.Sub: "-",
@@ -43,6 +46,7 @@ OPERATORS = {
 }
 
 
+@with_options
 def trace(
     function: Callable[..., Any], *args: Any, values: bool = True, **kwargs: Any
 ) -> TraceView:
@@ -54,8 +58,9 @@ def trace(
 
     While a function is traced its arrays have no values. Where all are small, at most
     32 rows and columns, the program is run as well, and below stands in cells what each
-    name holds then; `values=False` runs nothing. A function that itself has an argument
-    of this name is passed as a lambda.
+    equation reads and makes then; `values=False` runs nothing. Raises TypeError for a
+    function that itself has an argument `values`, if that is given by name: it is
+    passed as a lambda.
     """
     return TraceView(record_trace(function, *args, values=values, **kwargs))
 
@@ -215,13 +220,28 @@ class TraceView(View):
                     look="error" if step.kind in ("error", "leak") else "",
                 )
             )
-        values = {
-            f"{variable.name}:{variable.type}": (f"when it runs, {variable.name}", rows)
-            for variable in record.jaxpr.variables
-            if (rows := record.values.get(variable.name))
-        }
-        panes = [*sources.panes, program]
-        return self.picture(panes, steps, record.telling, live="names", holds=values)
+        types = {variable.name: variable.type for variable in record.jaxpr.variables}
+        holds = {f"{n}:{types[n]}": (n, rows) for n, rows in record.values.items()}
+        flows = Strip([self.flow(step) for step in record.steps], record.values, types)
+        panes = [*sources.panes, program, *flows.panes(record.no_values)]
+        return self.picture(panes, steps, record.telling, live="names", holds=holds)
+
+    def flow(self, step: TraceStep) -> Flow:
+        """Returns what a step reads and makes, of the arrays that have values."""
+        jaxpr = self.recording.jaxpr
+        equation = jaxpr.equations[step.equation] if step.equation is not None else None
+        if equation is None or equation.parent is not None:
+            return Flow()
+        names = [
+            jaxpr.variables[operand].name if isinstance(operand, int) else operand
+            for operand in equation.operands
+        ]
+        made = [jaxpr.variables[result].name for result in equation.results]
+        product = equation.parameters.get("dimension_numbers") == PRODUCT
+        if product:
+            left, right = (self.recording.values.get(name, []) for name in names)
+            product = left != [] and len(left[0]) == len(right)
+        return Flow(names, equation.primitive, made, product=product)
 
     def mark_lines(self, sources: CodePanes) -> None:
         """Writes `py`, and how often a line ran, behind the line numbers."""

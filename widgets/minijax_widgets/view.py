@@ -13,11 +13,13 @@ import dataclasses
 import functools
 import gzip
 import hashlib
+import inspect
 import os
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from html import escape
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from minijax_lab.explain.recording import Recording
 from minijax_lab.explain.recording import read as read_recording
@@ -203,6 +205,39 @@ def open_view(path: str | os.PathLike[str]) -> View:
 # Columns of a twin, and the line below which it differs between machines.
 WIDTH = 100
 DIFFERS = "-- differs between machines --"
+
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def with_options(see: F) -> F:
+    """Decorates a view that takes a function, its arguments, and options by name.
+
+    An option given by name that the function has an argument for raises TypeError:
+    nobody knows whose is meant.
+    """
+    options = {
+        name
+        for name, parameter in inspect.signature(see).parameters.items()
+        if parameter.kind is parameter.KEYWORD_ONLY
+    }
+
+    @functools.wraps(see)
+    def checked(function: Any, *args: Any, **given: Any) -> Any:
+        both = options & given.keys()
+        try:
+            names = inspect.signature(function).parameters if both else {}
+        except (TypeError, ValueError):
+            names = {}
+        for name in sorted(both & names.keys()):
+            raise TypeError(
+                f"see.{see.__name__} got {name}=, an option of the view, and the "
+                "function has an argument of that name, too. Pass a function without "
+                f"it: see.{see.__name__}(lambda *args: f(*args, {name}=...), ...)."
+            )
+        return see(function, *args, **given)
+
+    return cast(F, checked)
 
 
 def twin(*rows: str) -> str:

@@ -11,7 +11,7 @@ from minijax_lab.explain.batching import record_vmap
 from minijax_widgets import frame as picture
 from minijax_widgets.code import code_panes, mark_of
 from minijax_widgets.foreign_pane import lost_panes, lost_rows
-from minijax_widgets.view import WIDTH, View, cut, shortened, views
+from minijax_widgets.view import WIDTH, View, cut, shortened, views, with_options
 from minijax_widgets.vmap_lines import Line, lines_of
 from minijax_widgets.vmap_scene import MIDDLE, NARROW, WIDE, Picture
 
@@ -23,6 +23,7 @@ MANY = 300
 MOST_LIT = 60
 
 
+@with_options
 def vmap(
     function: Callable[..., Any],
     *args: Any,

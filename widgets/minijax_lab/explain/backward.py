@@ -11,7 +11,6 @@ Loops, branches and calls have rows of their own inside (`GradProgram`).
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
@@ -51,6 +50,7 @@ from minijax_lab.explain.small_values import (
     read,
     rows_of,
     small_inputs,
+    why_not,
 )
 
 
@@ -82,6 +82,7 @@ class GradRecording(Recording):
     beside: GradRecording | None = None  # another function, for comparison
     # What small arrays hold, by their names.
     values: dict[str, Values] = field(default_factory=dict)
+    no_values: str = field(default_factory=str)  # what running it unasked raised
     # Facts that a jaxpr of JAX does not carry, a sentence each.
     lost: list[str] = field(default_factory=list)
 
@@ -157,8 +158,8 @@ def recorded(
     if values:
         run(recording, call.leaves, told, True)
     elif given is not None and can_run([*linearized.forward_eqns, *transposed.eqns]):
-        with contextlib.suppress(Exception):  # shown without values
-            run(recording, given, told, False)
+        unasked = partial(run, recording, given, told, False)
+        recording.no_values = why_not(unasked)
     types = [aval.str_short(short_dtypes=True) for aval in call.avals]
     recording.call = f"grad({recording.name})({signature(types)})"
     recording.headline = (
@@ -303,6 +304,8 @@ def run(
             for value in compute(eqn, known, by_xla):
                 look(value, "forward", number, partial(facts.text, eqn))
     found = {name: known[var] for var, name in facts.names.items() if var in known}
+    names = facts.names.items()
+    found |= {f"ct_{name}": 1.0 for v, name in names if v is linearized.outputs[0]}
     known.update((var, known[atom]) for var, atom in transposed.inputs)
     for step in transposed.pulled:
         for eqn in step.written:

@@ -19,7 +19,13 @@ from minijax.core import source_info
 from minijax_lab.explain import foreign
 from minijax_lab.explain.hlo_text import Module, parse
 from minijax_lab.explain.jaxpr import Equation, JaxprRecording
-from minijax_lab.explain.recording import DEFINES, Sources, Span, block_around
+from minijax_lab.explain.recording import (
+    DEFINES,
+    Sources,
+    Span,
+    block_around,
+    is_installed,
+)
 from minijax_lab.explain.words import meaning
 
 # A frame: file, function, line, column, last line, last column.
@@ -169,12 +175,6 @@ def user_frames(
 def section(head: str, title: str) -> str:
     """The table of a program's text that stands under a title."""
     return head.partition(f"\n{title}\n")[2].partition("\n\n")[0]
-
-
-def is_installed(file: str) -> bool:
-    """Whether a file belongs to a package that was installed."""
-    parts = re.split(r"[\\/]", file)
-    return "site-packages" in parts or "dist-packages" in parts
 
 
 def is_users(file: str) -> bool:

@@ -409,6 +409,12 @@ def signature(types_of_inputs: list[str]) -> str:
     return f"{first}, ... {len(types_of_inputs)} inputs ..., {last}"
 
 
+def is_installed(file: str) -> bool:
+    """Whether a file belongs to an installed package."""
+    parts = file.replace("\\", "/").split("/")
+    return "site-packages" in parts or "dist-packages" in parts
+
+
 def user_frame_now() -> types.FrameType | None:
     """The user's innermost frame on the Python stack of this thread."""
     frame: types.FrameType | None = sys._getframe(1)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,8 @@ from minijax.core.language import (
     jaxprs_in_params,
     set_current_trace,
 )
+from minijax.core.source_info import is_user_filename
+from minijax_lab.explain.recording import is_installed
 
 # Arrays of at most so many rows and columns have their numbers shown.
 MOST_SHOWN = 32
@@ -58,6 +60,28 @@ def can_run(eqns: Sequence[JaxprEqn]) -> bool:
         if not all(can_run(jaxpr.eqns) for jaxpr in jaxprs_in_params(eqn.params)):
             return False
     return True
+
+
+def why_not(run: Callable[[], None]) -> str:
+    """Runs a program of the user; returns what it raised, in a line, or "".
+
+    What the values or the user's own code raise is told in the picture; any other
+    exception is a defect of ours, and is raised.
+    """
+    try:
+        run()
+    except Exception as error:
+        ours = not isinstance(error, (ArithmeticError, RuntimeError, MemoryError))
+        traceback = error.__traceback__
+        while ours and traceback is not None:
+            file = traceback.tb_frame.f_code.co_filename
+            ours = is_installed(file) or not is_user_filename(file)
+            traceback = traceback.tb_next
+        if ours:
+            raise
+        said = str(error).strip().partition("\n")[0]
+        return f"{type(error).__name__}: {said}".removesuffix(": ")
+    return ""
 
 
 def read(atom: Atom, known: dict[Any, Any]) -> Any:

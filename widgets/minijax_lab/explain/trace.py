@@ -43,6 +43,7 @@ from minijax_lab.explain.recording import (
     Span,
     count_in_words,
     file_label,
+    is_installed,
     later,
     signature,
     span_text,
@@ -53,6 +54,7 @@ from minijax_lab.explain.small_values import (
     compute,
     rows_of,
     small_inputs,
+    why_not,
 )
 from minijax_lab.explain.statements import is_plain_statement, statements_of
 
@@ -117,6 +119,7 @@ class TraceRecording(Recording):
     error: str
     # What small arrays hold when the program runs, by the names of its variables.
     values: dict[str, Values] = field(default_factory=dict)
+    no_values: str = field(default_factory=str)  # the exception that running it raised
 
 
 def record_trace(
@@ -557,6 +560,7 @@ class _Watch:
         first_leak = len(steps) - len(self.kept) if self.kept else 0
         kinds = ("equation", "error")
         telling = [i for i, step in enumerate(steps) if step.kind in kinds]
+        values, no_values = values_of(closed, given, recorder, printed)
         return TraceRecording(
             call=call,
             headline=headline,
@@ -568,7 +572,8 @@ class _Watch:
             arguments=[named(0, name, value) for *_, name, value in self.arguments],
             constants=constants,
             error=message,
-            values=values_of(closed, given, recorder, printed),
+            values=values,
+            no_values=no_values,
         )
 
     def unfinished(self) -> Jaxpr:
@@ -650,23 +655,24 @@ def values_of(
     given: list[np.ndarray] | None,
     recorder: Recorder,
     printed: JaxprRecording,
-) -> dict[str, Values]:
-    """What small arrays hold when the program runs on the arguments."""
+) -> tuple[dict[str, Values], str]:
+    """What small arrays hold when the program runs on the arguments, and what running
+    it raised."""
     if closed is None or given is None or not can_run(closed.eqns):
-        return {}
+        return {}, ""
     found = dict(zip(closed.jaxpr.constvars, closed.consts))
     found.update(zip(closed.jaxpr.invars, given, strict=True))
-    numbers = recorder.variable_ids
-    try:
+    rows: dict[str, Values] = {}
+
+    def run() -> None:
         for eqn in closed.eqns:
             compute(eqn, found)
-        return {
-            printed.variables[numbers[var]].name: rows
-            for var, value in found.items()
-            if var in numbers and (rows := rows_of(value))
-        }
-    except Exception:  # shown without values
-        return {}
+        for var, number in recorder.variable_ids.items():
+            if var in found and (shown := rows_of(found[var])):
+                rows[printed.variables[number].name] = shown
+
+    error = why_not(run)
+    return ({} if error else rows), error
 
 
 def described(name: str, value: Any) -> Name | None:
@@ -702,12 +708,6 @@ class _Printed(io.TextIOBase):
     def write(self, text: str) -> int:
         self.watch.note_printed(text)
         return len(text)
-
-
-def is_installed(file: str) -> bool:
-    """Whether a file belongs to an installed package."""
-    parts = file.replace("\\", "/").split("/")
-    return "site-packages" in parts or "dist-packages" in parts
 
 
 def shortened(text: str) -> str:

@@ -33,8 +33,9 @@ export interface Pane {
   key?: string;
   /** "table": rows of cells; "listing": a text with a rail that narrow pages leave out;
    *  "code": lines with their numbers; "prose": rows that wrap; "sides": a sign and two
-   *  programs side by side; "tiles": cells of tiles. */
-  kind: "table" | "listing" | "code" | "prose" | "sides" | "tiles" | "scene";
+   *  programs side by side; "tiles": cells of tiles; "strip": a scene that the panes
+   *  around it leave room for. */
+  kind: "table" | "listing" | "code" | "prose" | "sides" | "tiles" | "scene" | "strip";
   rows: Row[];
   /** Headings of the columns, if they need any. */
   columns?: string[];

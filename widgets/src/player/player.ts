@@ -332,7 +332,7 @@ export class Player {
   }
 
   #drawPane(pane: Pane, index: number): HTMLElement {
-    const section = element("section", "mj-pane");
+    const section = element("section", `mj-pane mj-${pane.kind}-pane`);
     section.tabIndex = 0;
     set(section, "role", "region");
     label(section, pane.title || `pane ${index + 1}`);

@@ -182,7 +182,6 @@ export class ScenePane {
     private index: number,
     private stage: Stage,
   ) {
-    section.classList.add("mj-scene-pane");
     this.#map = new SmallMap(section);
     this.choose();
     if (typeof ResizeObserver === "undefined") return;

@@ -1,0 +1,158 @@
+"""A strip of heat maps: what the equation of a step reads and makes, in large cells.
+
+Operands stand on the left, an arrow says what is done to them, the result is on the
+right; on narrow pages below. A step changes what the places show, never the places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from minijax_lab.explain.small_values import Values
+from minijax_widgets.cells import largest_of, values_parts
+from minijax_widgets.frame import Pane, Row, scene_pane
+from minijax_widgets.glyph import Drawn, line, path, words
+from minijax_widgets.scene import Scene, fitting
+
+TITLE = "values of this step, when it runs"
+# Operands of one equation that have a place.
+MOST = 3
+ABOVE = 20  # a name, over its cells
+# The largest cell.
+CELL = (92.0, 44.0)
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What a step reads, what it does, and what it makes: names, with a name's text."""
+
+    reads: Sequence[str] = ()
+    does: str = ""
+    makes: Sequence[str] = ()
+    role: str = "value"
+    product: bool = False  # a sum of products, row by column, of the two it reads
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How wide the strip is; `under` has the result on a line of its own."""
+
+    width: float
+    under: bool = False
+    tallest: float = 148  # of an array
+
+
+WIDE, MIDDLE, NARROW = Layout(1040), Layout(740), Layout(356, True, 110)
+ARROW = 128  # its width
+
+
+@dataclass
+class Strip:
+    """The flows of all steps, and what the values of their names are."""
+
+    flows: list[Flow]
+    values: Mapping[str, Values]
+    types: Mapping[str, str]
+    tallest: float = 0.0
+
+    def panes(self, no_values: str) -> list[Pane]:
+        """Returns the strip as a pane, or why there are no values; none if no one
+        asked for any."""
+        if no_values:
+            told = f"no values: running the program raised {no_values}"
+            return [Pane("", [Row([told], look="miss")], kind="prose", wide=True)]
+        if not self.values:
+            return []
+        pane = scene_pane(self.scene, WIDE, NARROW, MIDDLE, TITLE)
+        pane.kind = "strip"
+        return [pane]
+
+    def scene(self, layout: Layout) -> Scene:
+        """Returns the strip for a page of some width."""
+        read = [self.shown(flow) for flow in self.flows]
+        most = max(map(len, read), default=0) or 1
+        arrow_in = 0 if layout.under else ARROW
+        wide = (layout.width - arrow_in) / (most + (not layout.under))
+        rest = layout.width - ARROW if layout.under else wide
+        self.tallest = layout.tallest
+        heights = [self.size(name, wide)[1] for reads in read for name in reads]
+        heights += [self.size(n, rest)[1] for flow in self.flows for n in flow.makes]
+        tall = ABOVE + max(heights, default=0.0)
+        scene = Scene(layout.width, tall * (1 + layout.under) + 8, TITLE)
+        for place in range(most):
+            # The last operand stands at the arrow.
+            at = [place - most + len(reads) for reads in read]
+            drawn = [
+                self.map(reads[n], wide, tall) if n >= 0 else []
+                for n, reads in zip(at, read)
+            ]
+            show(scene, place * wide, 0, wide, tall, drawn)
+        x, y = (0.0, tall) if layout.under else (most * wide, 0.0)
+        signs = [arrow(flow, tall) for flow in self.flows]
+        show(scene, x, y, ARROW, tall, signs)
+        made = [
+            self.map(flow.makes[0], rest, tall, flow) if flow.makes else []
+            for flow in self.flows
+        ]
+        show(scene, x + ARROW, y, rest, tall, made)
+        return scene
+
+    def shown(self, flow: Flow) -> list[str]:
+        """The operands that have a place: each once, those with values first."""
+        once = dict.fromkeys(flow.reads)
+        return sorted(once, key=lambda name: name not in self.values)[:MOST]
+
+    def size(self, name: str, wide: float) -> tuple[float, float]:
+        """How large a name's cells are together."""
+        values = self.values.get(name) or [[0.0]]
+        w = min(CELL[0], (wide - 6) / len(values[0]))
+        h = min(CELL[1], self.tallest / len(values))
+        return min(w, 2 * h) * len(values[0]), h * len(values)
+
+    def map(
+        self, name: str, wide: float, tall: float, flow: Flow | None = None
+    ) -> list[Drawn]:
+        """Returns one array with its name, in the middle of its place."""
+        kind = self.types.get(name, "")
+        said = fitting(f"{name}:{kind}" if kind else name, wide - 8)
+        title = words(wide / 2, 13, said, size=12, anchor="middle", mono=True)
+        values = self.values.get(name)
+        if not values:
+            return [title]
+        w, h = self.size(name, wide)
+        at = (wide - w) / 2, ABOVE + (tall - ABOVE - h) / 2
+        each = w / len(values[0]), h / len(values)
+        product = "|".join(["", *flow.reads]) if flow and flow.product else ""
+        cells = values_parts(
+            values, largest_of([values]), each, name=name, at=at, product=product
+        )
+        return [title, *cells]
+
+
+def arrow(flow: Flow, tall: float) -> list[Drawn]:
+    """Returns what is done to the operands, over an arrow to the result."""
+    if not flow.does:
+        return []
+    middle, end = ABOVE + (tall - ABOVE) / 2, ARROW - 10
+    head = [(end, middle), (end - 10, middle - 5), (end - 10, middle + 5)]
+    drawn = [
+        path(line([(10, middle), (end - 8, middle)]), flow.role, 2.4),
+        path(line(head) + "Z", fill=flow.role),
+    ]
+    for number, text in enumerate(reversed(flow.does.split("\n"))):
+        said, up = fitting(text, ARROW - 4), middle - 9 - 15 * number
+        drawn.append(words(ARROW / 2, up, said, size=12, anchor="middle", mono=True))
+    return drawn
+
+
+def show(
+    scene: Scene, x: float, y: float, w: float, h: float, drawn: list[list[Drawn]]
+) -> None:
+    """Places what is drawn there in each step."""
+    turns = [
+        (step, parts)
+        for step, parts in enumerate(drawn)
+        if step and parts != drawn[step - 1]
+    ]
+    scene.drawn(x, y, w, h, drawn[0] if drawn else [], turns=turns)
