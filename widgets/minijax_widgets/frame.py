@@ -119,12 +119,13 @@ class Pane:
 
     `scene` is a picture of marks, `middle` the same for pages that have no room for it
     (from 900 pixels on only if they have room for `middle`), `narrow` the same for
-    pages under 560, and `layouts` are what boxes show that open or close (a mark's
-    `opens`). A "strip" is a scene that others leave room for. Else: a table, code,
-    prose that wraps, a listing or tiles. A listing is a text with a rail of remarks,
-    which narrow pages leave out; "sides" are a sign and two programs. Cells of tiles
-    wrap, a tile stands for the step that lights its key. A pane is as wide as what it
-    holds asks for: `below` puts it under the one before it, `wide` under all.
+    pages under 560, `less` where code beside it leaves it no more, and `layouts` are
+    what boxes show that open or close (a mark's `opens`). A "strip" is a scene that
+    others leave room for. Else: a table, code, prose that wraps, a listing or tiles. A
+    listing is a text with a rail of remarks, which narrow pages leave out; "sides" are
+    a sign and two programs. Cells of tiles wrap, a tile stands for the step that lights
+    its key. A pane is as wide as what it holds asks for: `below` puts it under the one
+    before it, `wide` under all.
     `key` is a key of the keyboard that hides the pane and shows it again.
     """
 
@@ -136,6 +137,7 @@ class Pane:
     wide: bool = False
     scene: Scene | None = None
     middle: Scene | None = None
+    less: Scene | None = None
     narrow: Scene | None = None
     layouts: list[Scene] = field(default_factory=list)
     key: str = ""
@@ -150,6 +152,7 @@ class Pane:
             columns=self.columns,
             scene=self.scene and self.scene.to_json(),
             middle=self.middle and self.middle.to_json(),
+            less=self.less and self.less.to_json(),
             narrow=self.narrow and self.narrow.to_json(),
             layouts=[scene.to_json() for scene in self.layouts],
         )

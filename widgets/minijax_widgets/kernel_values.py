@@ -193,7 +193,9 @@ def draw_on_chip(
     if not before and not after:
         return 0.0, y
     scene.text(6, y + 16, "on the chip", weight=700)
-    said = "what a program has, and what it leaves; hatched: no value, or masked"
+    said = "hatched: no value, or masked"
+    if scene.width > 500:
+        said = f"what a program has, and what it leaves; {said}"
     scene.note(94, y + 16, said)
     top, x, right, low = y + 50, 6.0, 0.0, y
     for held in (*before, *after):

@@ -14,6 +14,8 @@ from minijax_lab.explain.roofline import Machine
 from minijax_widgets import frame as picture
 from minijax_widgets.code import CodePanes, code_panes
 from minijax_widgets.kernel_scene import (
+    LESS,
+    MIDDLE,
     NARROW,
     OUTSIDE,
     WIDE,
@@ -248,7 +250,10 @@ class KernelView(View):
         panes: list[picture.Pane] = []
         steps: list[picture.FrameStep] = []
         if record.places:
-            panes.append(picture.scene_pane(self.scene, WIDE, NARROW))
+            panes.append(picture.scene_pane(self.scene, WIDE, NARROW, MIDDLE))
+            panes[0].wide, panes[0].less = False, self.scene(LESS)
+        *sources, jaxpr = self.code()
+        panes += sources
         wrong = {problem.program for problem in record.wrong}
         for step, program in enumerate(self.programs):
             on = [f"s{step}"]
@@ -269,8 +274,7 @@ class KernelView(View):
             steps.append(picture.FrameStep("", "The grid has no programs."))
         if record.problems:
             panes.append(self.findings())
-        panes.append(self.table())
-        panes += self.code()
+        panes += [self.table(), jaxpr]
         refetches = [self.steps[n] for n in record.refetches if n in self.steps]
         errors = sorted(
             {self.steps[p.program] for p in record.wrong if p.program in self.steps}
@@ -452,7 +456,9 @@ class KernelView(View):
             for number, line in enumerate(record.jaxpr, 1)
         ]
         panes = list(made.panes)
-        panes.append(picture.Pane("the kernel as a jaxpr", jaxpr, kind="code", key="j"))
+        panes.append(
+            picture.Pane("the kernel as a jaxpr", jaxpr, "code", wide=True, key="j")
+        )
         return panes
 
 

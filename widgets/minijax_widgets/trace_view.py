@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import functools
 import itertools
 from collections.abc import Callable
@@ -222,7 +223,12 @@ class TraceView(View):
             )
         types = {variable.name: variable.type for variable in record.jaxpr.variables}
         holds = {f"{n}:{types[n]}": (n, rows) for n, rows in record.values.items()}
-        flows = Strip([self.flow(step) for step in record.steps], record.values, types)
+        steps_of = [self.flow(step) for step in record.steps]
+        known = dict(record.values)
+        for text in {read for flow in steps_of for read in flow.reads} - types.keys():
+            with contextlib.suppress(ValueError):  # a literal that is no number
+                known[text] = [[float(text.partition(":")[0])]] if known else []
+        flows = Strip(steps_of, known, types)
         panes = [*sources.panes, program, *flows.panes(record.no_values)]
         return self.picture(panes, steps, record.telling, live="names", holds=holds)
 

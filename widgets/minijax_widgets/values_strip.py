@@ -62,7 +62,7 @@ class Strip:
         if no_values:
             told = f"no values: running the program raised {no_values}"
             return [Pane("", [Row([told], look="miss")], kind="prose", wide=True)]
-        if not self.values:
+        if not any(self.values.values()):
             return []
         pane = scene_pane(self.scene, WIDE, NARROW, MIDDLE, TITLE)
         pane.kind = "strip"

@@ -41,3 +41,14 @@ export function listen<K extends keyof HTMLElementEventMap>(
 export function bounds(made: Element): DOMRect {
   return made.getBoundingClientRect();
 }
+
+/** Puts an element into one of our classes, or out of it. */
+export function flag(made: Element, name: string, on = true): void {
+  made.classList.toggle(`mj-${name}`, on);
+}
+
+/** Calls a function at each move of the pointer, until it is let go. */
+export function drag(move: (event: PointerEvent) => void): void {
+  addEventListener("pointermove", move);
+  addEventListener("pointerup", () => removeEventListener("pointermove", move), { once: true });
+}

@@ -46,6 +46,8 @@ export interface Pane {
   scene?: Scene;
   /** The scene for pages between narrow and wide. */
   middle?: Scene;
+  /** The scene where what stands beside it leaves it no more room. */
+  less?: Scene;
   /** The scene for narrow pages. */
   narrow?: Scene;
   /** What boxes show that open or close. */

@@ -1,6 +1,6 @@
 // Signs on buttons, drawn; what they mean stands in the button's label.
 
-import { set, svgElement } from "./dom";
+import { flag, set, svgElement } from "./dom";
 
 /** Paths on 16 by 16; "f" before one that is filled. */
 const PATHS: Record<string, string> = {
@@ -21,7 +21,7 @@ export function icon(name: string): SVGElement | null {
   const svg = svgElement("svg");
   set(svg, "viewBox", "0 0 16 16");
   set(svg, "aria-hidden", "true");
-  svg.classList.add("mj-icon");
+  flag(svg, "icon");
   const made = svgElement("path");
   const filled = path[0] === "f";
   set(made, "d", filled ? path.slice(1) : path);

@@ -2,14 +2,14 @@
 // text, never as HTML.
 
 import { axisSliders } from "./axes";
-import { bounds, element, listen, label, set } from "./dom";
+import { bounds, drag, element, flag, label, listen, set } from "./dom";
 import { DEFINES, type Frame, type Pane, type Piece, type Row } from "./frame";
 import { ScenePane, inlineGlyph, numberAt } from "./scene";
 import { icon } from "./icons";
 import { legend } from "./legend";
 import { choices, huesOfLines, linesOfSteps, type Choice, type Only } from "./only";
 import { tokens, type Token } from "./python";
-import { MANY_ROWS, State, children, columnWidths, usualWidth, jumped, leastWidth, naturalWidth, rowText, type Hit } from "./state";
+import { MANY_ROWS, State, children, columnWidths, usualWidth, clamp, jumped, leastWidth, naturalWidth, rowText, type Hit } from "./state";
 import { styleSheet } from "./style";
 
 const KEYS: [string, string][] = [
@@ -45,7 +45,7 @@ const LETTER = 7.8;
 function hang(cell: HTMLElement, pieces: Piece[]): void {
   const text = pieces.map((piece) => piece[0]).join("");
   if (text.length < SURE_TO_FIT) return;
-  cell.classList.add("mj-hang");
+  flag(cell, "hang");
   cell.style.removeProperty("padding-left");
   cell.style.setProperty("--mj-hang", String(text.length - text.trimStart().length + 4));
 }
@@ -116,7 +116,7 @@ export class Player {
     const { root, frame } = this;
     root.textContent = "";
     root.removeAttribute("style");
-    root.classList.add("mj-live");
+    flag(root, "live");
     root.tabIndex = 0;
     set(root, "role", "group");
     label(root, `${frame.headline} Arrow keys step; ? shows the keys.`);
@@ -313,8 +313,8 @@ export class Player {
       here.least = Math.max(here.least, leastWidth(pane, !index));
       if (pane.kind === "code") here.code = Math.max(here.code, naturalWidth(pane));
       if (!pane.wide) {
-        // A listing's remarks come before more room for code.
-        const weight = pane.kind === "listing" ? 3 : 1;
+        // A picture with code beside it, and a listing's remarks, come before code.
+        const weight = pane.less || pane.kind === "listing" ? 3 : 1;
         column.style.flexGrow = String(weight * Math.max(1, width - here.least));
       }
       const section = this.#drawPane(pane, index);
@@ -329,6 +329,53 @@ export class Player {
       const room = `max(${pixels}px,min(${Math.round(code * LETTER)}px,50% - 6px,100% - ${others}px))`;
       made.style.setProperty("--mj-least", code > least ? room : `${pixels}px`);
     }
+    columns.forEach(({ made, wide }, at) => {
+      const before = columns[at - 1];
+      if (before && !wide && !before.wide) this.#addHandle(before.made, made, at);
+    });
+  }
+
+  /** A handle between two columns, for the pointer and for arrow keys; the page keeps what
+   *  part of their width the left one has in views of this kind. */
+  #addHandle(left: HTMLElement, right: HTMLElement, at: number): void {
+    const made = element("div", "mj-handle");
+    made.tabIndex = 0;
+    set(made, "role", "separator");
+    set(made, "aria-orientation", "vertical");
+    label(made, "width of these panes");
+    const name = `minijax ${this.frame.kind} ${at}`;
+    let kept: Record<string, unknown> = {};
+    try {
+      kept = localStorage;
+    } catch {
+      // A page that may keep nothing forgets it.
+    }
+    const share = (wanted: number): void => {
+      const part = clamp(wanted, 0.15, 0.85);
+      kept[name] = part;
+      set(made, "aria-valuenow", Math.round(100 * part));
+      [left, right].forEach((column, index) => {
+        flag(column, "shared");
+        column.style.flexGrow = String(100 * (index ? 1 - part : part));
+      });
+      for (const scene of this.#scenes) scene.choose();
+    };
+    const place = (x: number): number => {
+      const from = bounds(left).left;
+      return (x - from) / (bounds(right).right - from);
+    };
+    listen(made, "pointerdown", (event) => {
+      event.preventDefault();
+      drag(({ clientX }) => share(place(clientX)));
+    });
+    listen(made, "keydown", (event) => {
+      const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      if (!by) return;
+      event.stopPropagation();
+      share(place(bounds(right).left) + by / 20);
+    });
+    if (kept[name]) share(Number(kept[name]));
+    right.append(made);
   }
 
   #drawPane(pane: Pane, index: number): HTMLElement {
@@ -338,8 +385,8 @@ export class Player {
     label(section, pane.title || `pane ${index + 1}`);
     if (pane.title) section.append(element("div", "mj-title", pane.title));
     const table = element("table", `mj-table mj-${pane.kind}`);
-    if (pane.kind === "table") table.classList.add("mj-plain");
-    if (!["listing", "code", "tiles"].includes(pane.kind)) table.classList.add("mj-grid");
+    if (pane.kind === "table") flag(table, "plain");
+    if (!["listing", "code", "tiles"].includes(pane.kind)) flag(table, "grid");
     const widths = columnWidths(pane);
     table.style.setProperty("--mj-columns", String(Math.max(1, widths.length - 1)));
     const last = widths[widths.length - 1]! - 3;
@@ -419,15 +466,15 @@ export class Player {
     line.dataset.row = String(number);
     const old = this.options.before?.panes[pane]?.rows;
     if (old && old.length !== drawn.pane.rows.length && !old.some((one) => rowText(one) === rowText(row))) {
-      line.classList.add("mj-moved");
+      flag(line, "moved");
     }
     if (row.s) line.classList.add(CLASSES[row.s] ?? `mj-${row.s}`);
-    if (row.go !== undefined) line.classList.add("mj-go");
+    if (row.go !== undefined) flag(line, "go");
     for (const key of row.k ?? []) {
       this.#remember(key, line);
       const hue = row.s === "error" ? undefined : this.#hues!.get(key);
       if (hue === undefined) continue;
-      line.classList.add("mj-line");
+      flag(line, "line");
       line.style.setProperty("--mj-hue", String(hue));
     }
     const depth = row.d ?? 0;
@@ -460,7 +507,7 @@ export class Player {
       line.append(cell);
     });
     if (row.at !== undefined) {
-      line.classList.toggle("mj-later", row.at > this.state.step);
+      flag(line, "later", row.at > this.state.step);
       this.#rowSteps.push({ at: row.at, row: line });
     }
     return line;
@@ -537,7 +584,7 @@ export class Player {
     if (link && /^[\w-]+(\/[\w-]+)*\.html$/.test(link)) set(span, "href", link);
     if (role) span.className = role.split(" ").map((name) => `mj-${name}`).join(" ");
     if (key) {
-      span.classList.add("mj-n");
+      flag(span, "n");
       span.dataset.key = key;
       if ((flags ?? 0) & DEFINES) span.dataset.defines = "";
       this.#remember(key, span);
@@ -582,7 +629,7 @@ export class Player {
   #show(first = false): void {
     const { state, frame } = this;
     const step = frame.steps[state.step];
-    for (const { at, row } of this.#rowSteps) row.classList.toggle("mj-later", at > state.step);
+    for (const { at, row } of this.#rowSteps) flag(row, "later", at > state.step);
     for (const scene of this.#scenes) scene.step(first);
     for (const made of this.#lit) made.classList.remove("mj-on", "mj-rel", "mj-def", "mj-use");
     this.#lit = [];
@@ -599,7 +646,7 @@ export class Player {
         this.#light(made, pane === undefined || leading.get(pane) === key);
       }
     }
-    this.root.classList.toggle("mj-wrong", step?.s === "error");
+    flag(this.root, "wrong", step?.s === "error");
     for (const [pane, row, from, to] of step?.marks ?? []) this.#mark(pane, row, from, to);
     this.#slider.value = String(state.step);
     this.#moveAxes?.(state.step);
@@ -629,12 +676,15 @@ export class Player {
   }
 
   #light(made: Element, leads: boolean): void {
-    if (made instanceof HTMLElement && made.dataset.key !== undefined) {
-      made.classList.add(made.dataset.defines !== undefined ? "mj-def" : "mj-use");
-    } else {
-      made.classList.add(leads ? "mj-on" : "mj-rel");
-    }
+    if (!this.#lightName(made)) flag(made, leads ? "on" : "rel");
     this.#lit.push(made);
+  }
+
+  /** Lights a name, as a definition or a use; whether it was one. */
+  #lightName(made: Element): boolean {
+    const { key, defines } = (made as HTMLElement).dataset;
+    if (key !== undefined) flag(made, defines === undefined ? "use" : "def");
+    return key !== undefined;
   }
 
   /** Writes the line below; its parts stand apart, the text stays one. In what we say
@@ -741,7 +791,7 @@ export class Player {
     if (this.state.reveal(pane, row)) this.#showRows(pane);
     const drawn = this.#panes[pane]!;
     const data = drawn.pane.rows[row]!;
-    this.root.querySelectorAll(".mj-sel").forEach((made) => made.classList.remove("mj-sel"));
+    this.#unflag("sel");
     this.state.selected = hit;
     if (data.go !== undefined) {
       this.goTo(data.go);
@@ -749,15 +799,19 @@ export class Player {
     }
     const line = drawn.rows[row];
     if (line) {
-      line.classList.add("mj-sel");
+      flag(line, "sel");
       line.scrollIntoView?.({ block: "nearest" });
     }
     if (data.t) this.#say(data.t);
     this.#hoverKeys(data.k ?? []);
   }
 
+  #unflag(name: string): void {
+    this.root.querySelectorAll(`.mj-${name}`).forEach((made) => flag(made, name, false));
+  }
+
   #found(hit: Hit | null): void {
-    this.root.querySelectorAll(".mj-found").forEach((made) => made.classList.remove("mj-found"));
+    this.#unflag("found");
     const { state } = this;
     const text = this.#searchBox.value;
     if (!hit) {
@@ -767,9 +821,9 @@ export class Player {
     }
     this.select(hit);
     const row = this.#panes[hit.pane]!.rows[hit.row];
-    row?.classList.add("mj-found");
+    if (row) flag(row, "found");
     const hidden = row?.querySelector(".mj-params");
-    if (hidden?.textContent!.toLowerCase().includes(text.trim().toLowerCase())) hidden.classList.add("mj-open");
+    if (hidden?.textContent!.toLowerCase().includes(text.trim().toLowerCase())) flag(hidden, "open");
     // A row of tiles is many steps: go to the tile that was meant.
     for (const tile of row?.querySelectorAll<HTMLElement>(".mj-tile") ?? []) {
       if (!tile.textContent!.includes(text.trim().toLowerCase())) continue;
@@ -959,7 +1013,7 @@ export class Player {
     });
     const at = this.#choices.findIndex((one) => one.kind === only?.kind && one.key === only.key);
     this.#onlyBox.value = only?.kind === "found" ? "found" : at < 0 ? "" : String(at);
-    this.#onlyBox.classList.toggle("mj-filtering", only !== null);
+    flag(this.#onlyBox, "filtering", only !== null);
     this.#show();
     if (state.left) {
       const [some, all] = [state.countLeft, frame.steps.length].map((n) => n.toLocaleString("en"));
@@ -1024,19 +1078,11 @@ export class Player {
     this.#near = [];
     for (const key of keys) {
       for (const made of this.#byKey.get(key) ?? []) {
-        if (made instanceof HTMLElement && made.dataset.key !== undefined) {
-          made.classList.add(made.dataset.defines !== undefined ? "mj-def" : "mj-use");
-        } else {
-          made.classList.add("mj-near");
-        }
+        if (!this.#lightName(made)) flag(made, "near");
         this.#near.push(made);
       }
     }
-    for (const made of this.#lit) {
-      if (made instanceof HTMLElement && made.dataset.key !== undefined) {
-        made.classList.add(made.dataset.defines !== undefined ? "mj-def" : "mj-use");
-      }
-    }
+    for (const made of this.#lit) this.#lightName(made);
   }
 
   /** The step that a tile, or a name that leads further, stands for, or -1. */

@@ -1,7 +1,7 @@
 // A scene: marks that Python placed, drawn as SVG with the theme's colours. Steps light
 // them and dim those that are not there; only what has places or turns of its own moves.
 
-import { bounds, listen, label, set, svgElement } from "./dom";
+import { bounds, drag, flag, label, listen, set, svgElement } from "./dom";
 import { SmallMap } from "./map";
 import type { Drawing, Frame, Pane, Scene, SceneMark } from "./frame";
 
@@ -141,7 +141,7 @@ export function numberAt(made: SVGElement, x: number, y: number): string {
 /** A glyph in a line of text, which says the same. */
 export function inlineGlyph(glyph: NonNullable<Frame["glyphs"]>[string]): SVGElement {
   const svg = svgElement("svg");
-  svg.classList.add("mj-glyph");
+  flag(svg, "glyph");
   set(svg, "viewBox", `${glyph.x} ${glyph.y} ${glyph.w} ${glyph.h}`);
   set(svg, "width", glyph.w);
   set(svg, "height", glyph.h);
@@ -214,30 +214,30 @@ export class ScenePane {
   }
 
   #layoutFor(width: number): Scene {
-    const { scene, middle, narrow } = this.pane;
+    const { scene, middle, less, narrow } = this.pane;
     if (!width || !narrow) return scene!;
     if (width < NARROW) return narrow;
     const fits = (one: Scene): boolean => one.w * leastFit(one) <= this.section.clientWidth;
     if (fits(scene!) || !middle) return scene!;
-    return width < WIDE || fits(middle) ? middle : scene!;
+    return less && !fits(middle) ? less : width < WIDE || fits(middle) ? middle : scene!;
   }
 
   #draw(scene: Scene): Layout {
     const svg = svgElement("svg");
-    svg.classList.add("mj-scene");
+    flag(svg, "scene");
     set(svg, "viewBox", `0 0 ${scene.w} ${scene.h}`);
     set(svg, "role", "group");
     label(svg, scene.label || this.pane.title || "picture");
     const shown = scene.marks.map((mark, number) => {
       const group = svgElement("g");
-      group.classList.add("mj-mark");
-      group.dataset.mark = String(number);
+      flag(group, "mark");
+      group.dataset["mark"] = String(number);
       group.dataset.pane = String(this.index);
       if (mark.l) {
         set(group, "role", mark.go === undefined && mark.o === undefined ? "img" : "button");
         label(group, mark.l);
       } else set(group, "aria-hidden", "true");
-      if (mark.h === undefined) group.classList.add("mj-idle");
+      if (mark.h === undefined) flag(group, "idle");
       else {
         const [halo] = drawParts(scene.draws[mark.h]!);
         halo!.removeAttribute("style");
@@ -245,7 +245,7 @@ export class ScenePane {
         group.append(halo!);
       }
       const leads = mark.go !== undefined || mark.o !== undefined;
-      if (leads) group.classList.add("mj-go");
+      if (leads) flag(group, "go");
       if (leads || mark.t) set(group, "tabindex", "-1");
       for (const key of mark.k ?? []) this.stage.remember(key, group);
       const parts = drawParts(scene.draws[mark.d]!);
@@ -267,7 +267,7 @@ export class ScenePane {
     const step = this.stage.step();
     for (const one of this.#now.shown) {
       const { mark, group } = one;
-      group.classList.toggle("mj-later", !isThere(mark, step));
+      flag(group, "later", !isThere(mark, step));
       const [x, y] = placeOf(mark, step);
       group.style.transform = x || y ? `translate(${x}px,${y}px)` : "";
       const drawing = drawingOf(mark, step);
@@ -366,15 +366,13 @@ export class ScenePane {
     this.#dragged = false;
     if (down.button || down.pointerType === "touch") return;
     const [left, top] = [section.scrollLeft, section.scrollTop];
-    const move = (event: PointerEvent): void => {
+    drag((event) => {
       const [x, y] = [event.clientX - down.clientX, event.clientY - down.clientY];
       this.#dragged ||= Math.hypot(x, y) > 4;
       if (!this.#dragged) return;
       section.scrollLeft = left - x;
       section.scrollTop = top - y;
-    };
-    addEventListener("pointermove", move);
-    addEventListener("pointerup", () => removeEventListener("pointermove", move), { once: true });
+    });
   }
 
   /** Shows another layout; the box that was opened or closed stays where it is. */
@@ -395,7 +393,7 @@ export class ScenePane {
   #markOf(target: Element | null): Shown | undefined {
     const group = target?.closest<SVGGElement>("g.mj-mark");
     if (!group || !this.#now.svg.contains(group)) return undefined;
-    return this.#now.shown[Number(group.dataset.mark)];
+    return this.#now.shown[Number(group.dataset["mark"])];
   }
 
   /** What the pointer or the focus is on: its sentence, and what has its keys. */

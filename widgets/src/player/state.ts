@@ -97,7 +97,7 @@ export function naturalWidth(pane: Pane): number {
 /** Below this many letters a pane stands under the others rather than beside them.
  *  Beside a listing that `leads` there is room only where none of its lines need wrap. */
 export function leastWidth(pane: Pane, leads = false): number {
-  if (pane.scene) return Math.min(naturalWidth(pane), 70);
+  if (pane.scene) return Math.min(naturalWidth(pane), pane.less ? pane.less.w / 7.8 : 70);
   // Code and prose wrap, and long lines of a listing; a cut table says less.
   if (pane.kind === "listing") {
     // The rail is cut before the text wraps.

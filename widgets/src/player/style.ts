@@ -78,8 +78,11 @@ accent-color:&value;|transparent}
 .where{font-variant-numeric:tabular-nums;flex:0 1 auto;min-width:8em;white-space:nowrap;overflow:hidden;text-overflow:ellipsis}
 .gap{flex:1}
 .panes{display:flex;flex-wrap:wrap;gap:12px;align-items:flex-start}
-.column{min-width:min(&least,100%);flex:1 1 &least;display:flex;flex-direction:column;gap:12px}
+.column{min-width:min(&least,100%);flex:1 1 &least;display:flex;flex-direction:column;gap:12px;position:relative}
 .column.wide{flex:1 1 100%}
+.column:where(.shared){flex-basis:0;min-width:120px}
+.handle{position:absolute;inset:0 auto 0 -12px;width:12px;cursor:col-resize;touch-action:none}
+.handle:is(:hover,:focus-visible){|linear-gradient(&line,&line) 5px/2px no-repeat;outline:none}
 .pane{min-width:0;flex:none;|&base;border-radius:4px;max-height:max(480px,100vh - 200px);
 overflow:auto;position:relative}
 .pane:not(:only-child){max-height:max(300px,66vh)}
@@ -237,6 +240,7 @@ stroke-linecap:round;stroke-linejoin:round}
 ?#tiles tr{display:block}
 .panes{flex-direction:column}
 .column{width:100%;flex:none}
+.handle{display:none}
 .bytes{--mj-pixel:.5px}
 .pane{max-height:max(360px,56vh)}
 ?#table td{white-space:pre-wrap;overflow-wrap:anywhere}
