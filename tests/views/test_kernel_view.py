@@ -495,6 +495,7 @@ def test_a_sum_of_products_is_told_where_the_numbers_say_so(show):
         slider.fill(str(step))
         page.wait_for_timeout(300)
         cell = page.locator('.mj-scene [data-n="o_ref, after"]').last
+        cell.scroll_into_view_if_needed()
         box = cell.bounding_box()
         page.mouse.move(box["x"] + box["width"] * 0.4, box["y"] + box["height"] * 0.6)
         said = page.locator(".mj-detail").inner_text()

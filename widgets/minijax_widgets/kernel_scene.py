@@ -59,7 +59,7 @@ class Sizes:
 
 WIDE = Sizes(900, 168, 30, SLOTS)
 MIDDLE = Sizes(764, 168, 30, SLOTS)
-LESS = Sizes(600, 168, 30, SLOTS)
+LESS = Sizes(540, 168, 30, SLOTS)
 NARROW = Sizes(340, 132, 28, SLOTS_NARROW)
 
 
