@@ -30,7 +30,8 @@ def arrays_stay_as_they_are() -> None:
             found = getattr(At(table)[index], name)(values)
             alike(f"At(x)[{index!r}].{name}({values!r})", found, right)
             alike(f"x itself, after .{name}", table, before)
-    assert At(table)[0].set(1.5).dtype == np.float32, "the dtype is another one"
+    found = At(table)[0].set(1.5).dtype
+    assert found == table.dtype, f"expected the dtype {table.dtype}, got {found}"
 
 
 def programs_have_their_trees() -> None:

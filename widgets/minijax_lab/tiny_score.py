@@ -14,6 +14,7 @@ import json
 import re
 import sys
 import tempfile
+import textwrap
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -183,7 +184,8 @@ def score_chapter(chapter: str) -> ChapterScore:
 
 def said(error: Exception) -> str:
     """Returns an exception in a few words."""
-    first_line = str(error).strip().partition("\n")[0][:80]
+    first_line = str(error).strip().partition("\n")[0]
+    first_line = textwrap.shorten(first_line, 160, placeholder=" ...")
     kind = type(error).__name__
     return first_line if isinstance(error, AssertionError) else f"{kind}: {first_line}"
 
