@@ -33,7 +33,7 @@ ROOT = Path(__file__).resolve().parents[1]
 PICTURES = ROOT / "tests" / "views" / "pictures"
 FAILED = ROOT / "build" / "pictures"
 WIDE, NARROW = 1000, 400
-# The state, the width, the theme, and where its slider stands (None: the telling step).
+# The state, the width, the theme (or "print"), and where its slider stands (None: the telling step).
 SHOTS: list[tuple[str, int, str, float | None]] = [
     ("jaxpr", WIDE, "light", None),
     ("jaxpr", NARROW, "dark", None),
@@ -51,6 +51,7 @@ SHOTS: list[tuple[str, int, str, float | None]] = [
     ("trace", NARROW, "light", 0.0),
     ("trace, calls", WIDE, "light", 0.5),
     ("trace, error", WIDE, "light", None),
+    ("memory", WIDE, "print", None),
     ("trace, error", NARROW, "dark", None),
     ("trace, long names", WIDE, "light", None),
     ("cache", WIDE, "light", None),
@@ -224,10 +225,11 @@ def take(
             continue
         opened = browser.new_page(
             viewport={"width": width, "height": 1000},
-            color_scheme=theme,
+            color_scheme="dark" if theme == "dark" else "light",
             reduced_motion="reduce",
             offline=True,
         )
+        opened.emulate_media(media="print" if theme == "print" else "screen")
         opened.add_init_script(STILL)
         opened.goto(path.as_uri())
         opened.wait_for_function(

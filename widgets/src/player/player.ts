@@ -342,8 +342,8 @@ export class Player {
     made.tabIndex = 0;
     set(made, "role", "separator");
     set(made, "aria-orientation", "vertical");
-    label(made, "width of these panes");
-    const name = `minijax ${this.frame.kind} ${at}`;
+    label(made, "pane widths");
+    const name = `mj ${this.frame.kind} ${at}`;
     let kept: Record<string, unknown> = {};
     try {
       kept = localStorage;

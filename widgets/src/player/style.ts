@@ -82,7 +82,7 @@ accent-color:&value;|transparent}
 .column.wide{flex:1 1 100%}
 .column:where(.shared){flex-basis:0;min-width:120px}
 .handle{position:absolute;inset:0 auto 0 -12px;width:12px;cursor:col-resize;touch-action:none}
-.handle:is(:hover,:focus-visible){|linear-gradient(&line,&line) 5px/2px no-repeat;outline:none}
+.handle:is(:hover,:focus-visible){|linear-gradient(&line,&line) 5px/2px no-repeat}
 .pane{min-width:0;flex:none;|&base;border-radius:4px;max-height:max(480px,100vh - 200px);
 overflow:auto;position:relative}
 .pane:not(:only-child){max-height:max(300px,66vh)}
@@ -236,6 +236,7 @@ stroke-linecap:round;stroke-linejoin:round}
 ?[hidden]{display:none!important}
 @media (prefers-reduced-motion:no-preference){?g.mark{transition:transform 160ms ease-out,opacity 160ms ease-out}
 ?mark{transition:background 160ms ease-out}}
+@media print{.pane{max-height:none!important}}
 @container (max-width:640px){
 ?#tiles tr{display:block}
 .panes{flex-direction:column}
