@@ -33,7 +33,8 @@ ROOT = Path(__file__).resolve().parents[1]
 PICTURES = ROOT / "tests" / "views" / "pictures"
 FAILED = ROOT / "build" / "pictures"
 WIDE, NARROW = 1000, 400
-# The state, the width, the theme (or "print"), and where its slider stands (None: the telling step).
+# The state, the width, the theme (or "print"), and where its slider stands (None: the
+# telling step).
 SHOTS: list[tuple[str, int, str, float | None]] = [
     ("jaxpr", WIDE, "light", None),
     ("jaxpr", NARROW, "dark", None),

@@ -98,8 +98,11 @@ class Drawing:
             said = f"beside {size_in_words(other.most)}"
             x = within(self.left + (other.peak + 0.5) * step, said, scene.width)
             other_y = BASE - other.most * self.scale - 6
-            if abs(other_y - y) < 14 and abs(x - middle) < text_width(said, 12):
-                other_y -= 15  # above the other label
+            both = text_width(said, 12) + text_width(size_in_words(peak), 12)
+            apart = both / 2 + 8
+            if abs(other_y - y) < 14 and abs(x - middle) < apart:
+                # Beside the other label: above it stands the legend.
+                x = middle + apart if x >= middle else middle - apart
             scene.note(x, other_y, said, anchor="middle")
         said = size_in_words(peak)
         x = within(middle, said, scene.width)
