@@ -12,6 +12,7 @@ In JAX: `jax/_src/stages.py`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -491,21 +492,30 @@ class Compiled(_CompiledStage):
             )
         name = self._traced.fun_name
         dispatch.check_arguments(name, self._traced.jaxpr.in_avals, leaves)
-        device = self._program.device
+        self._check_places(leaves)
         if hasattr(self._program, "buffers_of"):
             buffers = self._program.buffers_of(leaves)
         else:
-            for position, leaf in enumerate(leaves):
-                if type(leaf) is Array and leaf.committed and leaf.device != device:
-                    raise errors.value_error(
-                        "Computation was compiled for input shardings that disagree "
-                        f"with the shardings of arguments passed to it: argument "
-                        f"{position} of {name}, {leaf.aval.str_short()}, is on "
-                        f"{leaf.device}, and the program runs on {device}. Move it "
-                        "there with `minijax.device_put`."
-                    )
-            buffers = [buffer_on(leaf, device) for leaf in leaves]
+            buffers = [buffer_on(leaf, self._program.device) for leaf in leaves]
         return tree_unflatten(self.out_tree, self._program(buffers))
+
+    def _check_places(self, leaves: Sequence[Any]) -> None:
+        """ValueError for an argument that is committed to another place."""
+        wanted = self._input_shardings()
+        for position, leaf in enumerate(leaves):
+            needed = wanted[position]
+            if type(leaf) is not Array or not leaf.committed or needed is None:
+                continue
+            if not leaf.sharding.is_equivalent_to(needed, leaf.ndim):
+                name = self._traced.jaxpr.jaxpr.debug_info.arg_names[position]
+                raise errors.value_error(
+                    "Computation was compiled for input shardings that disagree with "
+                    f"the shardings of arguments passed to it: argument {name} of "
+                    f"{self._traced.fun_name} with shape {leaf.aval.str_short()}:\n"
+                    f"  Passed sharding: {leaf.sharding}\n"
+                    f"  Required sharding: {needed}\n"
+                    "Move it there with `minijax.device_put`."
+                )
 
 
 class CompiledForTarget(_CompiledStage):

@@ -57,17 +57,20 @@ def unbroadcast(aval: ShapedArray, ct) -> Any:
     """The cotangent of an operand that was repeated: `ct` summed over the copies.
 
     Elementwise primitives repeat scalars and dimensions of size 1. The transpose of
-    repetition is summation.
+    repetition is summation. Where a mesh cuts the result otherwise than the operand,
+    the cotangent is brought to the cut of the operand.
     """
-    shape = get_aval(ct).shape
-    if aval.shape == shape:
+    kind, cut = get_aval(ct), rules.cut_back(aval, ct)
+    shape = kind.shape
+    if aval.shape == shape and kind.cut == cut:
         return ct
     if not aval.shape:
         return sum_over(ct, tuple(range(len(shape))))
     repeated = tuple(
         axis for axis, (a, b) in enumerate(zip(shape, aval.shape)) if a != b
     )
-    return reshape(sum_over(ct, repeated), aval.shape)
+    total = sum_over(ct, repeated) if repeated else ct
+    return reshape(total, aval.shape, out_sharding=cut)
 
 
 def broadcast_like(x, shape: Shape) -> Any:
@@ -376,22 +379,28 @@ def _select_batch(axis_data, args, dims) -> Any:
     same_case_shapes = all(aval.shape == first for aval in case_avals)
     if all(dim == which_dim for dim in case_dims):
         if which_aval.shape != first:  # one scalar `which` for each example
-            which = broadcast_in_dim(which, first, (which_dim,))
+            cut = case_avals[0].cut
+            which = broadcast_in_dim(which, first, (which_dim,), out_sharding=cut)
         return select_n(which, *cases), which_dim
     aligned = len(set(case_dims)) == 1 or same_case_shapes
     if not which_aval.shape and None not in case_dims and aligned:
         wanted = case_dims[0]
         moved = [moveaxis(c, dim, wanted) for c, dim in zip(cases, case_dims)]
         return select_n(which, *moved), wanted
+    size, cut = axis_data.size, axis_data.cut
     if which_aval.shape:
-        which = batch_at_front(which, which_dim, axis_data.size)
+        which = batch_at_front(which, which_dim, size, cut)
     if any(aval.shape for aval in case_avals):
-        cases = [batch_at_front(c, d, axis_data.size) for c, d in zip(cases, case_dims)]
+        cases = [batch_at_front(c, d, size, cut) for c, d in zip(cases, case_dims)]
     which_shape, case_shape = get_aval(which).shape, get_aval(cases[0]).shape
     if 0 < len(which_shape) < len(case_shape):
-        which = broadcast_in_dim(which, case_shape, (0,))
+        cut = get_aval(cases[0]).cut
+        which = broadcast_in_dim(which, case_shape, (0,), out_sharding=cut)
     if len(which_shape) > len(case_shape):
-        cases = [broadcast_in_dim(case, which_shape, ()) for case in cases]
+        cases = [
+            broadcast_in_dim(case, which_shape, (), out_sharding=get_aval(which).cut)
+            for case in cases
+        ]
     return select_n(which, *cases), 0
 
 

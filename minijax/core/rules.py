@@ -276,16 +276,24 @@ def zero_tangent_of(primal: Any) -> Zero:
     return Zero(get_aval(primal).to_tangent_aval())
 
 
-def broadcast_axis(x: Any, size: int, axis: int) -> Any:
-    """`x` repeated `size` times along a new axis at position `axis`."""
-    shape = list(get_aval(x).shape)
+def broadcast_axis(x: Any, size: int, axis: int, cut: Any = None) -> Any:
+    """`x` repeated `size` times along a new axis at `axis`, which a mesh cuts so."""
+    aval = get_aval(x)
+    shape = list(aval.shape)
     shape.insert(axis, size)
-    return _broadcast(x, tuple(shape), tuple(d for d in range(len(shape)) if d != axis))
+    dims = tuple(d for d in range(len(shape)) if d != axis)
+    return _broadcast(x, tuple(shape), dims, cut and cut.inserted_in(aval.cut, axis))
 
 
 def sum_over(x: Any, axes: tuple[int, ...], sharding: Any = None) -> Any:
     """The sum of `x` over some axes: the transpose of repeating it."""
     return reduce_sum_p.bind(x, axes=axes, out_sharding=sharding)
+
+
+def cut_back(aval: ShapedArray, ct: Any) -> Any:
+    """How a mesh cuts the cotangent of an operand, where that of the result is `ct`."""
+    cut, given = aval.cut, get_aval(ct).cut
+    return given.whole(aval.ndim) if cut is None and given is not None else cut
 
 
 def moveaxis(x: Any, source: int, destination: int) -> Any:
@@ -297,7 +305,9 @@ def moveaxis(x: Any, source: int, destination: int) -> Any:
     return transpose_p.bind(x, permutation=tuple(permutation))
 
 
-def match_axis(size: int, x: Any, dim: int | None, wanted: int | None) -> Any:
+def match_axis(
+    size: int, x: Any, dim: int | None, wanted: int | None, cut: Any = None
+) -> Any:
     """`x` with its batch axis at `wanted`: moved there, or added by repeating `x`."""
     if dim == wanted:
         return x
@@ -307,13 +317,13 @@ def match_axis(size: int, x: Any, dim: int | None, wanted: int | None) -> Any:
             f"{dim}. The results differ from example to example: give them an axis."
         )
     if dim is not_mapped:
-        return broadcast_axis(x, size, wanted)
+        return broadcast_axis(x, size, wanted, cut)
     return moveaxis(x, dim, wanted)
 
 
-def batch_at_front(x: Any, dim: int | None, size: int) -> Any:
+def batch_at_front(x: Any, dim: int | None, size: int, cut: Any = None) -> Any:
     """`x` with its batch axis first; an unmapped `x` is repeated `size` times."""
-    return match_axis(size, x, dim, 0)
+    return match_axis(size, x, dim, 0, cut)
 
 
 # ----------------------------------------------------------------------------------

@@ -5,6 +5,8 @@ Most are refused. Some of them once ended the process, or gave wrong values.
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 CASES = {}
@@ -393,3 +395,85 @@ def _called(ordered):
 
 CASES["callback of parts"] = _called(False)
 CASES["ordered callback of parts"] = _called(True)
+
+
+# What messages say: which arguments meet, their shapes and where they lie.
+
+
+def message(name):
+    """Adds a case that tells the first sentences of an error as jax has them."""
+
+    def enter(function):
+        def program(lib):
+            alone = [lib.mj.device_put(lib.numbers(8), d) for d in lib.mj.devices()]
+            cut = [lib.mj.device_put(lib.numbers(8), f(lib)) for f in (first, second)]
+            try:
+                function(lib, alone, cut)
+            except ValueError as error:
+                # JAX names functions by their qualified names, minijax by their names.
+                text = str(error).replace("message.<locals>.enter.<locals>.", "")
+                text = text.split(". Use the same")[0].split("\nMove it")[0]
+                text = re.sub(
+                    r"(. Here are the 1 mismatches:\n|: )[aA]rg", " Arg", text
+                )
+                return text.replace(" of add with", " with")
+            return "no error"
+
+        CASES[f"message, {name}"] = program
+        return function
+
+    return enter
+
+
+def add(x, y):
+    return x + y
+
+
+def twice(x):
+    return x * 2
+
+
+@message("two devices")
+def _(lib, alone, cut):
+    lib.mj.jit(add)(alone[2], alone[1])
+
+
+@message("tree")
+def _(lib, alone, cut):
+    def of_tree(d, e):
+        return d["p"][0] * 2 + e
+
+    of_tree.__qualname__ = "of_tree"
+    lib.mj.jit(of_tree)({"p": [alone[0]]}, cut[1])
+
+
+@message("two meshes")
+def _(lib, alone, cut):
+    lib.mj.jit(add)(cut[0], cut[1])
+
+
+@message("lower")
+def _(lib, alone, cut):
+    lib.mj.jit(add).lower(alone[0], alone[1])
+
+
+@message("results elsewhere")
+def _(lib, alone, cut):
+    lib.mj.jit(twice, out_shardings=second(lib))(cut[0])
+
+
+@message("compiled, one device")
+def _(lib, alone, cut):
+    lib.mj.jit(add).lower(alone[1], alone[1]).compile()(alone[1], alone[3])
+
+
+@message("compiled, several")
+def _(lib, alone, cut):
+    lib.mj.jit(add).lower(cut[0], cut[0]).compile()(cut[0], cut[1])
+
+
+@case
+def unused_elsewhere(lib):
+    x, y = (lib.mj.device_put(lib.numbers(8), d) for d in lib.mj.devices()[:2])
+    f = lib.mj.jit(lambda x, y: x * 2)
+    return f(x, y), f.lower(x, y).compile().input_shardings[0][1] is None

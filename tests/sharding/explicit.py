@@ -531,3 +531,53 @@ def full_like_a_cut_array(lib, x):
         return full_like(x, 1, int), full_like(x, lib.jnp.float32(2)), full_like(x, 3)
 
     return both(x), lib.mj.jit(both)(x), full_like(x, 1, shape=(4,))
+
+
+@case
+def where_on_a_whole_condition_of_equal_shape(lib, x):
+    whole = _reshard(lib, x)
+    return lib.mj.jit(lambda x, whole: lib.jnp.where(whole > 0, x, -x))(x, whole)
+
+
+@case
+def mapped_beside_unmapped(lib, x):
+    """An operand without the batch axis is repeated along it, and is cut there."""
+    jnp, row = lib.jnp, _reshard(lib, x[:, 0], None)
+    x = _reshard(lib, x, "x", None)
+    return (
+        lib.mj.vmap(lambda one: jnp.concatenate([one, row]))(x),
+        lib.mj.vmap(lambda one: jnp.where(row > 0, one, -one))(x),
+        lib.mj.vmap(lambda one: jnp.where(one[0] > 0, one, row))(x),
+        lib.mj.vmap(lambda one, bit: jnp.where(bit, one, row), (0, 0))(x, x[:, 0] > 0),
+    )
+
+
+@case
+def parts_of_a_traced_array(lib, x):
+    """Slices whose size the mesh still divides; outside of a trace jax refuses them."""
+    parts = lib.mj.jit(lambda x: (x[4:], x[::2], x[1:5, 2:4], x[None, :4]))(x)
+    return parts, [str(lib.mj.make_jaxpr(lambda x: x[4:])(x))]
+
+
+@case
+def part_of_an_array(lib, x):
+    return x[4:]
+
+
+@case
+def gradients_of_whole_operands(lib, x):
+    """A cotangent is brought to the cut of its operand."""
+
+    def f(x, whole, column, row):
+        return (x * whole + (whole - x) / 3 + column * x + lib.jnp.tanh(row) * x).sum()
+
+    whole = _reshard(lib, x)
+    return lib.mj.jit(lib.mj.grad(f, (0, 1, 2, 3)))(x, whole, whole[:, :1], whole[0])
+
+
+@case
+def whole_results(lib, x):
+    """Each device has all of them, as their types say."""
+    f = lib.mj.jit(lambda x: (x.sum(), _reshard(lib, x), lib.jnp.arange(8)))
+    text = f.lower(x).as_text()
+    return f(x), text.count("[{}, {}]>}"), text.count("[{}]>}")

@@ -180,15 +180,9 @@ def _manual(lib, seed):
     return lib.mj.jit(function)(lib.numbers(24, 4))
 
 
-# On a mesh with Explicit axes jax refuses some of them. Of the first 120 these differ:
-# jax refuses `where` of a cut array and one that was broadcast from whole ones (3, 80,
-# 81), which is brought to the cut here; it takes an indexing whose cut is left open
-# here (50); a result is cut over more, or fewer, axes (36, 38).
-DIFFERENT = {3, 36, 38, 50, 80, 81}
 TYPED = {
     f"typed {seed}": functools.partial(_typed, seed=seed)
     for seed in range(min(COUNT // 2, 120))
-    if seed not in DIFFERENT
 }
 CASES = TYPED | {
     f"program {seed}": functools.partial(

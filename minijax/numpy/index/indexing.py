@@ -138,7 +138,7 @@ def _static_starts(
 
 def _keeps_parts(x: Array, plan: SlicePlan) -> bool:
     """Whether the slice takes all of each dimension that an Explicit axis cuts."""
-    cut = getattr(getattr(x, "aval", None), "cut", None)
+    cut = x.aval.cut if type(x) is Array else None  # as in JAX: not while it is traced
     return cut is None or all(
         not cut.spec.axes(axis) or (size == x.shape[axis] and step == 1)
         for axis, (size, step) in enumerate(zip(plan.sizes, plan.strides))

@@ -20,6 +20,8 @@ from minijax.numpy.arguments import shape_tuple
 from minijax.numpy.arraylike import as_array, ensure_arraylike, ensure_arraylike_tuple
 from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.promotion import constant_like, promote_dtypes
+from minijax.primitives.shape.broadcasting import broadcast_to as repeated
+from minijax.programs.sharding.cuts import broadcast_shardings
 
 
 def broadcast_shapes(*shapes: int | Sequence[int]) -> tuple[int, ...]:
@@ -43,25 +45,7 @@ def broadcast_to(array: Any, shape: int | Sequence[int], *, out_sharding=None) -
     fewer dimensions than `array` or differs in one that is not of size one.
     """
     operand = ensure_arraylike("broadcast_to", array)
-    target = shape_tuple(shape)
-    if operand.shape == target and out_sharding is None:
-        return operand
-    new_axes = len(target) - operand.ndim
-    if new_axes < 0:
-        raise ValueError(
-            "Cannot broadcast to shape with fewer dimensions: "
-            f"arr_shape={operand.shape} shape={target}"
-        )
-    for size, wanted in zip(operand.shape, target[new_axes:], strict=True):
-        if size != 1 and size != wanted:
-            raise ValueError(
-                f"Incompatible shapes for broadcasting: {operand.shape} and requested "
-                f"shape {target}"
-            )
-    dimensions = tuple(range(new_axes, len(target)))
-    if out_sharding is None:
-        return lax.broadcast_in_dim(operand, target, dimensions)
-    return lax.broadcast_in_dim(operand, target, dimensions, out_sharding=out_sharding)
+    return repeated(operand, shape_tuple(shape), out_sharding)
 
 
 @inline_jit
@@ -70,7 +54,8 @@ def _broadcast_arrays(*args: Any) -> list[Array]:
     if all(shape == shapes[0] for shape in shapes):
         return [as_array(arg) for arg in args]
     result_shape = lax.broadcast_shapes(*shapes)
-    return [broadcast_to(arg, result_shape) for arg in args]
+    cut = broadcast_shardings(*map(language.typeof, args))
+    return [repeated(arg, result_shape, cut) for arg in args]
 
 
 def broadcast_arrays(*args: Any) -> list[Array]:

@@ -20,14 +20,13 @@ from minijax.core.language import ShapedArray, canonicalize_dim, get_aval, physi
 from minijax.core.rules import (
     Shape,
     Zero,
+    batch_at_front,
     def_linear,
     instantiate,
-    moveaxis,
     not_mapped,
 )
 from minijax.core.state import state
 from minijax.primitives import families
-from minijax.primitives.shape.broadcasting import broadcast
 from minijax.primitives.shape.casting import asarray
 from minijax.primitives.shape.squeezing import canonicalize_axis
 from minijax.support.devices.shardings import ShardingTypeError
@@ -120,10 +119,8 @@ concatenate_p.staging = _concatenate_staging
 
 
 def _all_at_front(axis_data: Any, args: Sequence[Any], dims: Sequence[Any]) -> list:
-    return [
-        broadcast(x, (axis_data.size,)) if dim is not_mapped else moveaxis(x, dim, 0)
-        for x, dim in zip(args, dims)
-    ]
+    size, cut = axis_data.size, axis_data.cut
+    return [batch_at_front(x, dim, size, cut) for x, dim in zip(args, dims)]
 
 
 @concatenate_p.def_batch

@@ -26,6 +26,7 @@ from minijax.programs.sharding.placement import (
     Placement,
     flat_mesh,
     is_spread,
+    lie_on_several,
     mesh_of,
     placement_of,
 )
@@ -39,18 +40,20 @@ def place_of(traced: stages.Traced) -> tuple[Any, bool]:
     leaves = traced._bound.leaves
     given = params["in_shardings"][len(traced._traced.outer) :]
     ins = []
+    apart = lie_on_several(leaves)
     for leaf, wanted in zip(leaves, given, strict=True):
-        held = leaf._placed if type(leaf) is Array else getattr(leaf, "sharding", None)
-        held = held if is_spread(held) else None
+        held = getattr(leaf, "sharding", None)
+        here = apart and type(leaf) is Array and leaf.committed
+        held = held if here or is_spread(held) else None
         ins.append(held if wanted is UNSPECIFIED else wanted)
     settings = settings_of(params)
     outs = settings[-1]
-    spread = list(filter(is_spread, [*ins, *(outs or ())]))
+    spread = list(filter(None if apart else is_spread, [*ins, *(outs or ())]))
     own = [one for one in spread if one._internal_device_list is not None]
     if spread and not own and state.mesh is None:
         given = outs and tuple(one if is_spread(one) else None for one in outs)
         return placement_of(None, tuple(ins), spread[0].mesh, given), True
-    if any(map(is_spread, ins)) and own:
+    if apart or any(map(is_spread, ins)) and own:
         devices = own[0]._internal_device_list
         mesh = mesh_of(*ins) or flat_mesh(devices)
         place = placement_of(devices, tuple(ins), mesh), True

@@ -211,9 +211,12 @@ def _constraint_lowering(ctx: Any, x: Any, *, sharding: Any, **_: Any) -> Any:
     return constrain(x, sharding)
 
 
-def constrain(value: Any, sharding: Any) -> Any:
-    """The StableHLO value, with the operation that says how it is cut."""
+def constrain(value: Any, sharding: Any, open_dims: bool = False) -> Any:
+    """The StableHLO value, with the operation that says how it is cut.
+
+    With `open_dims` the compiler may cut further, along Auto axes.
+    """
     if not isinstance(sharding, NamedSharding):
         return value
-    cut = sdy_sharding(sharding, value.type.rank)
+    cut = sdy_sharding(sharding, value.type.rank, open_dims)
     return hlo.sdy.ShardingConstraintOp(value, cut).result

@@ -102,18 +102,15 @@ ELEMENTWISE = (
 
 
 def broadcast_together(name: str, avals: Types) -> Cut:
-    """The cut of an elementwise result: along each dimension that of any operand."""
-    arrays = [aval for aval in avals if aval.ndim]
-    if not arrays:
-        return ()
-    cuts = list(map(cut_of, arrays))
+    """The cut of an elementwise result: along each dimension that of any operand.
+
+    Dimensions are matched from the back, as shapes are repeated.
+    """
+    rank = max(aval.ndim for aval in avals)
+    cuts = [(*whole(rank - aval.ndim), *cut_of(aval)) for aval in avals if aval.ndim]
     found: list[Any] = []
     for dimension, parts in enumerate(zip(*cuts)):
-        named = {
-            part
-            for part, aval in zip(parts, arrays)
-            if part is not None or aval.shape[dimension] != 1
-        } - {None}
+        named = {*parts} - {None}
         if len(named) > 1:
             fail(
                 f"{name} got incompatible shardings for broadcasting: "
@@ -123,6 +120,16 @@ def broadcast_together(name: str, avals: Types) -> Cut:
             )
         found.append(next(iter(named), None))
     return tuple(found)
+
+
+def broadcast_shardings(*avals: Any) -> Any:
+    """How operands are cut once they are repeated to one shape; None if none is cut.
+
+    Raises ShardingTypeError where they are cut in different ways.
+    """
+    cut = next((aval.cut for aval in avals if aval.cut is not None), None)
+    parts = broadcast_together("broadcast_shardings", avals)
+    return cut and cut.update(spec=cut.spec.update(partitions=parts))
 
 
 def _elementwise(name: str) -> Rule:
@@ -142,8 +149,6 @@ def _clamp(ins: Types, params: Params, outs: Types) -> list[Cut]:
 def _select(ins: Types, params: Params, outs: Types) -> list[Cut]:
     which, *cases = ins
     cut = _same_cut("select", "cases", cases)
-    if which.ndim and not any(cut):
-        return [cut_of(which)]
     if which.ndim and which.cut is not None and cut_of(which) != cut:
         fail(
             "select `which` must be scalar or have the same sharding as cases, got "

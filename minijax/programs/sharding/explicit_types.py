@@ -322,11 +322,7 @@ def _marked(value: Any, aval: Any, sharding: Any, mesh: Any) -> Any:
         if not aval.ndim:
             return value
         sharding = NamedSharding(mesh, PartitionSpec())
-    if mesh.auto_axes:
-        parts = (*sharding.spec.partitions, *(None,) * aval.ndim)[: aval.ndim]
-        free = [PartitionSpec.UNCONSTRAINED if p is None else p for p in parts]
-        sharding = NamedSharding(mesh, sharding.spec.update(partitions=free))
-    return constrain(value, sharding)
+    return constrain(value, sharding, bool(mesh.auto_axes))
 
 
 __all__ = ["ShardingTypeError", "as_type", "given_sharding", "typed"]

@@ -42,7 +42,8 @@ def check_meshes(closed: ClosedJaxpr, shardings: Sequence[Any]) -> Sequence[Any]
     several = {*meshes, get_abstract_mesh()} - {None}
     explicit = any(mesh._any_axis_explicit for mesh in several)
     if explicit and state.abstract_mesh is None:  # `auto_axes` moves its arguments
-        return _results(closed.jaxpr, meshes)
+        used = None if get_abstract_mesh().empty else get_abstract_mesh()
+        return [mesh or used for mesh in _results(closed.jaxpr, meshes)]
     return [None] * len(closed.jaxpr.outvars)
 
 
@@ -74,7 +75,7 @@ def _through(eqn: JaxprEqn, ins: list[Any]) -> Sequence[Any]:
         first, others = params["cond_nconsts"], params["body_nconsts"]
         _results(params["cond_jaxpr"].jaxpr, ins[:first] + ins[first + others :])
         return _results(params["body_jaxpr"].jaxpr, ins[first:])
-    if name == "broadcast_in_dim" and not eqn.invars[0].aval.cut:
+    if name == "broadcast_in_dim" and eqn.invars[0].aval.size == 1:
         return [None]  # may meet values on any mesh
     outs = None
     for jaxpr in jaxprs_in_params(params) if name in CARRYING else ():
@@ -107,8 +108,7 @@ def _one(eqn: JaxprEqn, ins: Sequence[Any]) -> Any:
 
 
 def _check_alike(eqn: JaxprEqn, ins: Sequence[Any]) -> None:
-    first = eqn.primitive.name == "select_n"  # the condition may be cut otherwise
-    pairs = [(atom.aval, mesh) for atom, mesh in zip(eqn.invars, ins)][first:]
+    pairs = [(atom.aval, mesh) for atom, mesh in zip(eqn.invars, ins)]
     placed = [aval for aval, mesh in pairs if aval.ndim and (mesh or aval.cut)]
     if len({cut_of(aval) for aval in placed}) > 1:
         with source_info.user_context(eqn.source_info):

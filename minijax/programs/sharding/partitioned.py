@@ -41,6 +41,7 @@ from minijax.support.devices.shardings import (
     GSPMDSharding,
     Mesh,
     NamedSharding,
+    PartitionSpec,
     Sharding,
     SingleDeviceSharding,
     sdy_sharding,
@@ -80,7 +81,17 @@ def _collect(jaxpr: language.Jaxpr, found: list[Any]) -> None:
             _collect(inner, found)
 
 
-_ARGUMENT, _SHARDING = "an argument lies", "a sharding of the program is"
+def _conflict(
+    closed: language.ClosedJaxpr, place: Any, what: str, devices: Any
+) -> Exception:
+    """The error for arguments that lie elsewhere than a sharding of the program."""
+    ins = place.in_shardings if type(place) is Placement else ()
+    first = next((i for i, sharding in enumerate(ins) if sharding is not None), None)
+    if first is None:
+        told = on_several.on_devices("an argument ", [place])
+    else:
+        told = on_several.argument(closed, first, ins[first])
+    return two_places(told, on_several.on_devices(what, devices))
 
 
 def placed(
@@ -91,22 +102,22 @@ def placed(
     They are named by an argument, by `out_shardings`, by the program, or by the mesh in
     use. Raises ValueError if two of these name different devices.
     """
-    check_meshes(closed, getattr(request.place, "in_shardings", ()))
+    of_results = check_meshes(closed, getattr(request.place, "in_shardings", ()))
     request = _of_used(closed, request)
     place, committed = request.place, request.committed
     mesh = place.mesh if type(place) is Placement else None
     given = with_devices(request.out_shardings or (), mesh)
     named = [sharding for sharding in given if isinstance(sharding, Sharding)]
+    what = "explicit output sharding " if named else "a sharding inside jit "
     named += _places_in(closed)
     for other in named[1:]:
         if _devices_of(other) != _devices_of(named[0]):
-            raise two_places(
-                _SHARDING, _devices_of(named[0]), _SHARDING, _devices_of(other)
-            )
+            both = [_devices_of(named[0]), _devices_of(other)]
+            raise two_places(*(on_several.on_devices(what, each) for each in both))
     if named and type(place) is not Placement and len(_devices_of(named[0])) == 1:
         (device,) = _devices_of(named[0])
         if committed and place != device:
-            raise two_places(_ARGUMENT, [place], _SHARDING, [device])
+            raise _conflict(closed, place, what, [device])
         place, committed = device, True
         request = request._replace(place=place, committed=committed)
     outs = tuple(sharding if is_spread(sharding) else None for sharding in given)
@@ -128,14 +139,27 @@ def placed(
         devices, mesh = place.devices, place.mesh
     if type(place) is Placement:
         if devices != place.devices:
-            raise two_places(_ARGUMENT, place.devices, _SHARDING, devices)
+            raise _conflict(closed, place, what, devices)
     elif committed and [place] != list(devices):
-        raise two_places(_ARGUMENT, [place], _SHARDING, devices)
+        raise _conflict(closed, place, what, devices)
     else:
         place = placement_of(devices, (None,) * len(closed.in_avals), mesh)
-    if cut:
+    given = [*outs, *(None,) * (len(of_results) - len(outs))]
+    outs = tuple(
+        _whole(out, mesh, place) if one is None else one
+        for one, out, mesh in zip(given, closed.out_avals, of_results)
+    )
+    if any(outs):
         place = placement_of(devices, place.in_shardings, place.mesh, outs)
     return request._replace(place=place, committed=True, out_shardings=None)
+
+
+def _whole(aval: Any, mesh: Any, placement: Placement) -> NamedSharding | None:
+    """The sharding of a result that a mesh of Explicit axes does not cut."""
+    if mesh is None or aval.cut is not None or not mesh.are_all_axes_explicit:
+        return None
+    spec = PartitionSpec(*[None] * aval.ndim)
+    return NamedSharding(_with_devices(mesh, placement), spec)
 
 
 def _of_used(
@@ -153,7 +177,7 @@ def _of_used(
         _, used = partial_eval.dce_closed_jaxpr(closed, [True] * len(closed.out_avals))
     kept = tuple(s if flag else None for s, flag in zip(place.in_shardings, used))
     if any(kept):
-        devices, mesh = on_several.agreed(kept, closed.in_avals)
+        devices, mesh = on_several.agreed(kept, closed)
     if kept == place.in_shardings:
         return request
     if not any(kept):
@@ -399,24 +423,12 @@ class PartitionedProgram(LibraryProgram):
         )
 
     def buffers_of(self, leaves: Sequence[Any]) -> list[Any]:
-        """The buffers of a call's arguments, on the devices of the compiled program.
-
-        Raises ValueError for an argument that is committed to another place.
-        """
+        """The buffers of a call's arguments, on the devices of the compiled program."""
         kept = dict(zip(self.lowered.kept, self.in_shardings))
         buffers = []
         for position, leaf in enumerate(leaves):
             sharding = kept.get(position, self.placement.replicated)
             aval = language.get_aval(leaf)
-            if type(leaf) is Array and leaf.committed and position in kept:
-                if not leaf.sharding.is_equivalent_to(sharding, leaf.ndim):
-                    raise errors.value_error(
-                        "Compiled object called with input sharding(s) does not match "
-                        "the sharding(s) the computation was compiled with: argument "
-                        f"{position} of {self.name} has {leaf.sharding}, and the "
-                        f"program needs {sharding}. Move it there with "
-                        "`minijax.device_put`."
-                    )
             buffers.append(spread_out(leaf, aval, sharding))
         return buffers
 

@@ -111,8 +111,8 @@ def place(
     if type(device) is Placement:
         spread = [spread_out(*pair, device.replicated) for pair in zip(values, avals)]
         return device, True, spread
-    if device is None and any(map(_lies_spread, values)):
-        return _place_on_several(values, avals)
+    if device is None and lie_on_several(values):
+        return _place_on_several(values)
     return placing.place(values, avals, device)
 
 
@@ -120,14 +120,15 @@ def _content(value: Any) -> Any:
     return value._array if type(value) is Ref else value
 
 
-def _lies_spread(value: Any) -> bool:
-    value = _content(value)
-    return type(value) is Array and is_spread(value._placed)
+def lie_on_several(values: Sequence[Any]) -> bool:
+    """Whether one of the values is spread, or two are committed to two devices."""
+    contents = [one for one in map(_content, values) if type(one) is Array]
+    places = [one._placed for one in contents if one.committed]
+    devices = {device for place in places for device in place.device_set}
+    return len(devices) > 1 or any(map(is_spread, places))
 
 
-def _place_on_several(
-    values: Sequence[Any], avals: Sequence[Any]
-) -> tuple[Placement, bool, list[Any]]:
+def _place_on_several(values: Sequence[Any]) -> tuple[Placement, bool, list[Any]]:
     shardings = []
     buffers = []
     for value in values:
@@ -144,27 +145,35 @@ def _place_on_several(
     found = _by_identity.get(key)
     if found is None:
         # That the others are on the same devices is asked where they are used.
-        devices, mesh = agreed([next(filter(None, shardings))], avals)
+        devices, mesh = agreed([next(filter(None, shardings))])
         placement = placement_of(devices, tuple(shardings), mesh)
         found = _by_identity[key] = (placement, shardings)
     return found[0], True, buffers
 
 
-def agreed(shardings: Sequence[Any], avals: Sequence[Any]) -> tuple[Any, Mesh]:
+def agreed(shardings: Sequence[Any], closed: Any = None) -> tuple[Any, Mesh]:
     """The one list of devices on which all committed arguments lie, and their mesh."""
-    first = None
-    for sharding, aval in zip(shardings, avals):
-        if sharding is None:
-            continue
-        its_devices = sharding._internal_device_list
-        told = f"an argument of type {aval.str_short()} lies"
-        if first is None:
-            first = (told, its_devices)
-        elif its_devices != first[1]:
-            raise two_places(*first, told, its_devices)
-    assert first is not None
-    devices = first[1]
+    first = next(i for i, sharding in enumerate(shardings) if sharding is not None)
+    devices = shardings[first]._internal_device_list
+    for position, sharding in enumerate(shardings):
+        if sharding is not None and sharding._internal_device_list != devices:
+            pairs = (argument(closed, i, shardings[i]) for i in (first, position))
+            raise two_places(*pairs)
     return devices, mesh_of(*shardings) or flat_mesh(devices)
+
+
+def argument(closed: Any, position: int, sharding: Any) -> str:
+    """An argument of a program by its path, its type and its devices."""
+    info, aval = closed.jaxpr.debug_info, closed.in_avals[position]
+    name = dict(enumerate(info.arg_names)).get(position, position)
+    told = f"argument {name} of {info.func_name} with shape {aval.str_short()} and "
+    return told + on_devices("", sharding._internal_device_list)
+
+
+def on_devices(what: str, devices: Sequence[Any]) -> str:
+    """What lies on devices, as a message says it."""
+    ids, platform = [one.id for one in devices], devices[0].platform.upper()
+    return f"{what}with device ids {ids} on platform {platform}"
 
 
 def mesh_of(*shardings: Any) -> Mesh | None:
@@ -197,13 +206,12 @@ def with_devices(shardings: Sequence[Any], mesh: Mesh | None) -> list[Any]:
     return found
 
 
-def two_places(first: str, its_devices: Any, other: str, others: Any) -> Exception:
+def two_places(first: str, other: str) -> Exception:
     """The error for a program whose parts name different devices, or other orders."""
-    ids = [[device.id for device in group] for group in (its_devices, others)]
     return errors.value_error(
-        f"Received incompatible devices for jitted computation: {first} on devices "
-        f"{ids[0]}, and {other} on devices {ids[1]}. Use the same devices in the same "
-        "order; `minijax.device_put(x, other.sharding)` moves an array."
+        f"Received incompatible devices for jitted computation. Got {first} and "
+        f"{other}. Use the same devices in the same order; `minijax.device_put(x, "
+        "other.sharding)` moves an array."
     )
 
 

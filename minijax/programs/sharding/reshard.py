@@ -132,7 +132,9 @@ def _reshard_lowering(ctx: Any, x: Any, *, dst_sharding: Any, **_: Any) -> Any:
         # Else the compiler takes the operand for addends, too.
         own = ctx.avals_in[0].cut or NamedSharding(mesh, PartitionSpec())
         x = constrain(x, own)
-    return constrain(x, dst_sharding) if mesh._any_axis_explicit else x
+    if not mesh._any_axis_explicit:
+        return x
+    return constrain(x, dst_sharding, bool(mesh.auto_axes))
 
 
 # ----------------------------------------------------------------------------------
