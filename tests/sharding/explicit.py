@@ -581,3 +581,19 @@ def whole_results(lib, x):
     f = lib.mj.jit(lambda x: (x.sum(), _reshard(lib, x), lib.jnp.arange(8)))
     text = f.lower(x).as_text()
     return f(x), text.count("[{}, {}]>}"), text.count("[{}]>}")
+
+
+@case
+def sharding_texts(lib, x):
+    """The attributes of StableHLO that say how values are cut."""
+    texts = [
+        lib.mj.jit(f).lower(x).as_text()
+        for f in (
+            lambda x: x * 2,
+            lambda x: (x * 2, x.sum(0)),
+            lambda x: lib.mj.jit(lambda y: y * 2)(x) + 1,
+            lambda x: lib.mj.vmap(lambda row: row + 2)(x),
+        )
+    ]
+    lines = [line for text in texts for line in text.splitlines() if "sdy." in line]
+    return [re.sub(r"%\w+|tensor<[^>]*>", "", line).strip() for line in lines]

@@ -14,10 +14,11 @@ In JAX: `lax/utils.py`, `call_sharding_rule`; `interpreters/mlir.py`,
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.core import errors, hlo
+from minijax.core import errors, hlo, lowering
 from minijax.core.avals import aval_of_description
 from minijax.core.events import enter
 from minijax.core.language import (
@@ -173,6 +174,16 @@ def _given(params: dict[str, Any]) -> NamedSharding | None:
     return None
 
 
+class _Repeating(lowering.LoweringRuleContext):
+    """Marks also what is repeated for an elementwise operation, as its result."""
+
+    mark: Callable
+
+    def broadcast_to(self, operand: Any, aval: Any, shape: Any) -> Any:
+        result = super().broadcast_to(operand, aval, shape)
+        return result if result is operand else self.mark(result)
+
+
 class Cuts(TypeExtension):
     """Types that say how a value is cut over the Explicit axes of a mesh."""
 
@@ -247,10 +258,12 @@ class Cuts(TypeExtension):
             return rule(ctx, *operands, **params)
         if name not in _OWN_TYPES:
             # What a rule traces by itself is the compiler's to cut.
-            ctx = ctx.replace(
-                avals_in=list(map(_plain, ctx.avals_in)),
-                avals_out=list(map(_plain, ctx.avals_out)),
+            mark = functools.partial(
+                _marked, aval=ctx.avals_out[0], sharding=wanted[0], mesh=mesh
             )
+            plain = [list(map(_plain, each)) for each in (ctx.avals_in, ctx.avals_out)]
+            ctx = _Repeating(ctx.module_context, ctx.primitive, *plain, ctx.constants)
+            ctx.mark = mark
         results = rule(ctx, *operands, **params)
         single = isinstance(results, hlo.ir.Value)
         values = [results] if single else list(getattr(results, "results", results))
@@ -319,8 +332,6 @@ def _marked(value: Any, aval: Any, sharding: Any, mesh: Any) -> Any:
     if not isinstance(aval, ShapedArray) or not isinstance(value, hlo.ir.Value):
         return value
     if sharding is None:
-        if not aval.ndim:
-            return value
         sharding = NamedSharding(mesh, PartitionSpec())
     return constrain(value, sharding, bool(mesh.auto_axes))
 
