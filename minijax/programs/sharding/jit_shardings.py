@@ -18,7 +18,7 @@ import numpy as np
 from minijax.compile import jit_api, placing
 from minijax.core import errors, hlo
 from minijax.core import jit as pjit
-from minijax.core.array import Array
+from minijax.core.array import Array, wrap_as
 from minijax.core.jit import UNSPECIFIED, JitFunction, Traced
 from minijax.core.language import Tracer, eval_trace, get_aval, is_tracer
 from minijax.core.signatures import Bound, JitOptions
@@ -216,7 +216,9 @@ def _moved(leaf: Any, sharding: Any) -> Any:
                 "`minijax.device_put(x, sharding)`."
             )
     if is_spread(sharding):
-        return put_on_several(leaf, sharding)
+        moved = put_on_several(leaf, sharding)
+        # As in JAX, the type is that of what was passed: no axis cuts it.
+        return wrap_as(moved._buffer, get_aval(leaf), sharding)
     return placing.device_put(leaf, sharding)
 
 

@@ -144,20 +144,27 @@ def placed(
         raise _conflict(closed, place, what, devices)
     else:
         place = placement_of(devices, (None,) * len(closed.in_avals), mesh)
+    outs = outs or place.out_shardings or ()  # those of an earlier time
     given = [*outs, *(None,) * (len(of_results) - len(outs))]
+    passed = dict(zip(map(id, closed.jaxpr.invars), place.in_shardings))
     outs = tuple(
-        _whole(out, mesh, place) if one is None else one
-        for one, out, mesh in zip(given, closed.out_avals, of_results)
+        _whole(var.aval, mesh, place, passed.get(id(var))) if one is None else one
+        for one, var, mesh in zip(given, closed.jaxpr.outvars, of_results)
     )
     if any(outs):
         place = placement_of(devices, place.in_shardings, place.mesh, outs)
     return request._replace(place=place, committed=True, out_shardings=None)
 
 
-def _whole(aval: Any, mesh: Any, placement: Placement) -> NamedSharding | None:
-    """The sharding of a result that a mesh of Explicit axes does not cut."""
+def _whole(aval: Any, mesh: Any, placement: Placement, passed: Any) -> Any:
+    """The sharding of a result that a mesh of Explicit axes does not cut.
+
+    `passed` is that of the argument that is the result, if one is; else None.
+    """
     if mesh is None or aval.cut is not None or not mesh.are_all_axes_explicit:
         return None
+    if passed is not None:
+        return passed
     spec = PartitionSpec(*[None] * aval.ndim)
     return NamedSharding(_with_devices(mesh, placement), spec)
 
