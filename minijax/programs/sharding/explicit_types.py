@@ -261,8 +261,9 @@ class Cuts(TypeExtension):
             mark = functools.partial(
                 _marked, aval=ctx.avals_out[0], sharding=wanted[0], mesh=mesh
             )
-            plain = [list(map(_plain, each)) for each in (ctx.avals_in, ctx.avals_out)]
-            ctx = _Repeating(ctx.module_context, ctx.primitive, *plain, ctx.constants)
+            ins, outs = (list(map(_plain, a)) for a in (ctx.avals_in, ctx.avals_out))
+            module = ctx.module_context
+            ctx = _Repeating(module, ctx.primitive, ins, outs, ctx.constants)
             ctx.mark = mark
         results = rule(ctx, *operands, **params)
         single = isinstance(results, hlo.ir.Value)
