@@ -42,8 +42,7 @@ def check_meshes(closed: ClosedJaxpr, shardings: Sequence[Any]) -> Sequence[Any]
     several = {*meshes, get_abstract_mesh()} - {None}
     explicit = any(mesh._any_axis_explicit for mesh in several)
     if explicit and state.abstract_mesh is None:  # `auto_axes` moves its arguments
-        used = None if get_abstract_mesh().empty else get_abstract_mesh()
-        return [mesh or used for mesh in _results(closed.jaxpr, meshes)]
+        return _results(closed.jaxpr, meshes)
     return [None] * len(closed.jaxpr.outvars)
 
 

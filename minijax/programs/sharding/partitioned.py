@@ -23,6 +23,7 @@ from minijax.core.language import physical_aval
 from minijax.processes import fingerprints, launch_order
 from minijax.programs.launching import LibraryProgram
 from minijax.programs.sharding import placement as on_several
+from minijax.programs.sharding.contexts import get_abstract_mesh
 from minijax.programs.sharding.explicit_types import full_spec, typed
 from minijax.programs.sharding.meshes_of_values import check_meshes
 from minijax.programs.sharding.placement import (
@@ -102,7 +103,8 @@ def placed(
     They are named by an argument, by `out_shardings`, by the program, or by the mesh in
     use. Raises ValueError if two of these name different devices.
     """
-    of_results = check_meshes(closed, getattr(request.place, "in_shardings", ()))
+    meshes = check_meshes(closed, getattr(request.place, "in_shardings", ()))
+    of_results = [mesh or get_abstract_mesh() for mesh in meshes]
     request = _of_used(closed, request)
     place, committed = request.place, request.committed
     mesh = place.mesh if type(place) is Placement else None
@@ -122,12 +124,12 @@ def placed(
         request = request._replace(place=place, committed=committed)
     outs = tuple(sharding if is_spread(sharding) else None for sharding in given)
     cut = [sharding for sharding in outs if sharding is not None]
-    meshes = [one for one in _places_in(closed) if isinstance(one, Mesh)]
+    inside = [one for one in _places_in(closed) if isinstance(one, Mesh)]
     if cut:
         devices = cut[0]._internal_device_list
         mesh = mesh_of(*cut) or flat_mesh(devices)
-    elif meshes:
-        mesh = meshes[0]
+    elif inside:
+        mesh = inside[0]
         devices = mesh._internal_device_list
     elif type(place) is not Placement:
         found = context_mesh()
@@ -161,7 +163,7 @@ def _whole(aval: Any, mesh: Any, placement: Placement, passed: Any) -> Any:
 
     `passed` is that of the argument that is the result, if one is; else None.
     """
-    if mesh is None or aval.cut is not None or not mesh.are_all_axes_explicit:
+    if mesh.empty or aval.cut is not None or not mesh.are_all_axes_explicit:
         return None
     if passed is not None:
         return passed
