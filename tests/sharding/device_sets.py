@@ -477,3 +477,10 @@ def unused_elsewhere(lib):
     x, y = (lib.mj.device_put(lib.numbers(8), d) for d in lib.mj.devices()[:2])
     f = lib.mj.jit(lambda x, y: x * 2)
     return f(x, y), f.lower(x, y).compile().input_shardings[0][1] is None
+
+
+@case
+def lowered_with_some_out_shardings(lib):
+    f = lib.mj.jit(lambda x: (x * 2, x.sum()), out_shardings=(lib.on("x"), None))
+    x = lib.put(lib.numbers(8, 8), "y")
+    return f.lower(x).compile()(x)

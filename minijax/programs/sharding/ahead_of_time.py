@@ -48,7 +48,8 @@ def place_of(traced: stages.Traced) -> tuple[Any, bool]:
         ins.append(held if wanted is UNSPECIFIED else wanted)
     settings = settings_of(params)
     outs = settings[-1]
-    spread = list(filter(None if apart else is_spread, [*ins, *(outs or ())]))
+    spread = list(filter(None if apart else is_spread, ins))
+    spread += filter(is_spread, outs or ())
     own = [one for one in spread if one._internal_device_list is not None]
     if spread and not own and state.mesh is None:
         given = outs and tuple(one if is_spread(one) else None for one in outs)
