@@ -124,27 +124,24 @@ def _device_of(device: Any) -> Any:
 # ----------------------------------------------------------------------------------
 
 
+def committed_places(values: Sequence[Any]) -> list[Any]:
+    """The shardings of the arrays among the values that are committed."""
+    contents = [one._array if type(one) is Ref else one for one in values]
+    return [c._placed for c in contents if type(c) is Array and c.committed]
+
+
 def choose_device(args: Sequence[Any]) -> tuple[Any, bool]:
     """(the device to run on, whether an argument is committed to it).
 
     Raises ValueError when two arguments are committed to different devices.
     """
-    chosen = None
-    for arg in args:
-        arg = arg._array if type(arg) is Ref else arg
-        if type(arg) is not Array or arg._placed is None:
-            continue
-        if arg.committed:
-            device, *others = arg.devices()
-            if others or chosen not in (None, device):
-                raise ValueError(
-                    "Received incompatible devices for jitted computation: one "
-                    f"argument is on {chosen}, another of type {arg.aval.str_short()} "
-                    f"on {[device, *others]}. Move one with `minijax.device_put(x, "
-                    "device)`."
-                )
-            chosen = device
-    return (default_device(), False) if chosen is None else (chosen, True)
+    devices = {one for place in committed_places(args) for one in place.device_set}
+    if len(devices) > 1:
+        raise ValueError(
+            "Received incompatible devices for jitted computation: the arguments are "
+            f"on {devices}. Move them with `minijax.device_put(x, device)`."
+        )
+    return (devices.pop(), True) if devices else (default_device(), False)
 
 
 def place(

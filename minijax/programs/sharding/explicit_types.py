@@ -14,7 +14,6 @@ In JAX: `lax/utils.py`, `call_sharding_rule`; `interpreters/mlir.py`,
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -177,7 +176,7 @@ def _given(params: dict[str, Any]) -> NamedSharding | None:
 class _Repeating(lowering.LoweringRuleContext):
     """Marks also what is repeated for an elementwise operation, as its result."""
 
-    mark: Callable
+    mark: Callable = staticmethod(lambda value: value)  # of a copy for another rule
 
     def broadcast_to(self, operand: Any, aval: Any, shape: Any) -> Any:
         result = super().broadcast_to(operand, aval, shape)
@@ -258,13 +257,10 @@ class Cuts(TypeExtension):
             return rule(ctx, *operands, **params)
         if name not in _OWN_TYPES:
             # What a rule traces by itself is the compiler's to cut.
-            mark = functools.partial(
-                _marked, aval=ctx.avals_out[0], sharding=wanted[0], mesh=mesh
-            )
+            types, module = ctx.avals_out, ctx.module_context
             ins, outs = (list(map(_plain, a)) for a in (ctx.avals_in, ctx.avals_out))
-            module = ctx.module_context
             ctx = _Repeating(module, ctx.primitive, ins, outs, ctx.constants)
-            ctx.mark = mark
+            ctx.mark = lambda value: _marked(value, types[0], wanted[0], mesh)
         results = rule(ctx, *operands, **params)
         single = isinstance(results, hlo.ir.Value)
         values = [results] if single else list(getattr(results, "results", results))

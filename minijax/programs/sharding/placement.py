@@ -122,8 +122,7 @@ def _content(value: Any) -> Any:
 
 def lie_on_several(values: Sequence[Any]) -> bool:
     """Whether one of the values is spread, or two are committed to two devices."""
-    contents = [one for one in map(_content, values) if type(one) is Array]
-    places = [one._placed for one in contents if one.committed]
+    places = placing.committed_places(values)
     devices = {device for place in places for device in place.device_set}
     return len(devices) > 1 or any(map(is_spread, places))
 
