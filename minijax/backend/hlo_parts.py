@@ -10,6 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from jaxlib import _jax
 
 from minijax.core import hlo
 
@@ -208,6 +209,15 @@ def run_passes(module: Any, passes: str, verify: bool = True) -> None:
     manager = PassManager.parse(f"builtin.module({passes})")
     manager.enable_verifier(verify)
     manager.run(module.operation)
+
+
+def approx_top_k_size(size: int, rank: int, k: int, recall: float, whole: int) -> int:
+    """How many of `size` entries XLA looks through at last for the `k` largest.
+
+    `whole` is the size of an axis of which these are a part, or -1.
+    """
+    sizes = _jax.approx_top_k_reduction_output_size
+    return sizes(size, rank, k, recall, False, whole)[0]
 
 
 def custom_calls_in(operation: Any, outside: str = "") -> Iterator[Any]:

@@ -18,15 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core.language import (
-    ClosedJaxpr,
-    Jaxpr,
-    JaxprEqn,
-    Primitive,
-    ShapedArray,
-    jaxprs_in_params,
-    register,
-)
+from minijax.core import language
 from minijax.core.state import state
 from minijax.primitives.parallel.variation import axis_index_p
 from minijax.programs.control_flow import (
@@ -99,9 +91,11 @@ def _size(function: str, axis: int) -> int | DynamicGridDim:
     return grid.sizes[axis]
 
 
-def _grid_primitive(name: str) -> Primitive:
-    primitive = register(Primitive(name))
-    primitive.def_abstract_eval(lambda *, axis: ShapedArray((), np.dtype(np.int32)))
+def _grid_primitive(name: str) -> language.Primitive:
+    primitive = language.register(language.Primitive(name))
+    primitive.def_abstract_eval(
+        lambda *, axis: language.ShapedArray((), np.dtype(np.int32))
+    )
     for rule in ("jvp", "transpose", "batch"):
         primitive.without(rule, "it has no operands")
     primitive.without("meaning", "it belongs to a program of a grid")
@@ -146,7 +140,7 @@ class Place:
     sizes: Sequence[Any]
     names: Sequence[Any] = ()  # of a grid whose axes have names, for `axis_index`
 
-    def index_of(self, eqn: JaxprEqn) -> Any:
+    def index_of(self, eqn: language.JaxprEqn) -> Any:
         """The place along the axis of a `program_id`, or the name of an `axis_index`.
 
         None for an axis that is not the grid's.
@@ -158,7 +152,7 @@ class Place:
 
 
 def eval_at(
-    place: Place, jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any]
+    place: Place, jaxpr: language.Jaxpr, consts: Sequence[Any], args: Sequence[Any]
 ) -> list[Any]:
     """Run a kernel without refs as the program at that place.
 
@@ -170,7 +164,7 @@ def eval_at(
     return run_equations(jaxpr, env, partial(_eval_eqn, place))
 
 
-def _eval_eqn(place: Place, eqn: JaxprEqn, inputs: list[Any]) -> Any:
+def _eval_eqn(place: Place, eqn: language.JaxprEqn, inputs: list[Any]) -> Any:
     if eqn.primitive in (program_id_p, axis_index_p):
         index = place.index_of(eqn)
         if index is not None:
@@ -183,7 +177,7 @@ def _eval_eqn(place: Place, eqn: JaxprEqn, inputs: list[Any]) -> Any:
         branches = eqn.params["branches"]
         chosen = branches[min(max(int(inputs[0]), 0), len(branches) - 1)]
         return eval_at(place, chosen.jaxpr, chosen.consts, inputs[1:])
-    if any(_asks_for_place(inner) for inner in jaxprs_in_params(eqn.params)):
+    if any(_asks_for_place(inner) for inner in language.jaxprs_in_params(eqn.params)):
         return _rules.get(eqn.primitive, _eval_call)(place, eqn, inputs)
     return eqn.primitive.rebind(inputs, eqn.params)
 
@@ -192,7 +186,7 @@ def _is_known(x: Any) -> bool:
     return isinstance(x, (np.integer, np.bool_, int))
 
 
-def _gives_number(eqn: JaxprEqn) -> bool:
+def _gives_number(eqn: language.JaxprEqn) -> bool:
     """Whether an equation gives one integer or bool, and can be computed in NumPy."""
     if eqn.primitive.meaning is None or len(eqn.outvars) != 1:
         return False
@@ -200,7 +194,7 @@ def _gives_number(eqn: JaxprEqn) -> bool:
     return not eqn.effects and aval.shape == () and aval.dtype.kind in "iub"
 
 
-def _number(eqn: JaxprEqn, inputs: list[Any]) -> Any:
+def _number(eqn: language.JaxprEqn, inputs: list[Any]) -> Any:
     assert eqn.primitive.meaning is not None
     out = eqn.primitive.meaning(*inputs, **eqn.params)
     aval: Any = eqn.outvars[0].aval
@@ -208,25 +202,27 @@ def _number(eqn: JaxprEqn, inputs: list[Any]) -> Any:
     return [number] if eqn.primitive.multiple_results else number
 
 
-def _asks_for_place(jaxpr: Jaxpr) -> bool:
+def _asks_for_place(jaxpr: language.Jaxpr) -> bool:
     """Whether a program has `program_id` or `num_programs` in it."""
     return any(
         eqn.primitive in (program_id_p, num_programs_p, axis_index_p)
-        or any(_asks_for_place(inner) for inner in jaxprs_in_params(eqn.params))
+        or any(
+            _asks_for_place(inner) for inner in language.jaxprs_in_params(eqn.params)
+        )
         for eqn in jaxpr.eqns
     )
 
 
-def _function(place: Place, closed: ClosedJaxpr) -> Callable[..., list[Any]]:
+def _function(place: Place, closed: language.ClosedJaxpr) -> Callable[..., list[Any]]:
     return lambda *args: eval_at(place, closed.jaxpr, closed.consts, args)
 
 
-def _eval_call(place: Place, eqn: JaxprEqn, inputs: list[Any]) -> list[Any]:
+def _eval_call(place: Place, eqn: language.JaxprEqn, inputs: list[Any]) -> list[Any]:
     for key in ("jaxpr", "call_jaxpr"):
         program = eqn.params.get(key)
-        if isinstance(program, Jaxpr):
-            program = ClosedJaxpr(program)
-        if isinstance(program, ClosedJaxpr):
+        if isinstance(program, language.Jaxpr):
+            program = language.ClosedJaxpr(program)
+        if isinstance(program, language.ClosedJaxpr):
             return _function(place, program)(*inputs)
     raise NotImplementedError(
         f"program_id inside of the program that '{eqn.primitive}' carries: ask for it "
@@ -234,13 +230,13 @@ def _eval_call(place: Place, eqn: JaxprEqn, inputs: list[Any]) -> list[Any]:
     )
 
 
-def _eval_cond(place: Place, eqn: JaxprEqn, inputs: list[Any]) -> list[Any]:
+def _eval_cond(place: Place, eqn: language.JaxprEqn, inputs: list[Any]) -> list[Any]:
     index, *operands = inputs
     branches = [_function(place, closed) for closed in eqn.params["branches"]]
     return conditionals.switch(index, branches, *operands)
 
 
-def _eval_while(place: Place, eqn: JaxprEqn, inputs: list[Any]) -> list[Any]:
+def _eval_while(place: Place, eqn: language.JaxprEqn, inputs: list[Any]) -> list[Any]:
     loop = while_loops.While(**eqn.params)
     operands = loop.operands(inputs)
     condition, body = (
@@ -253,7 +249,7 @@ def _eval_while(place: Place, eqn: JaxprEqn, inputs: list[Any]) -> list[Any]:
     )
 
 
-def _eval_scan(place: Place, eqn: JaxprEqn, inputs: list[Any]) -> list[Any]:
+def _eval_scan(place: Place, eqn: language.JaxprEqn, inputs: list[Any]) -> list[Any]:
     params = eqn.params
     num_consts, num_carry = params["num_consts"], params["num_carry"]
     consts, rest = inputs[:num_consts], inputs[num_consts:]
@@ -274,7 +270,7 @@ def _eval_scan(place: Place, eqn: JaxprEqn, inputs: list[Any]) -> list[Any]:
     return [*carry, *rows]
 
 
-_rules: dict[Primitive, Callable] = {
+_rules: dict[language.Primitive, Callable] = {
     conditionals.cond_p: _eval_cond,
     while_loops.while_p: _eval_while,
     scan_primitive.scan_p: _eval_scan,

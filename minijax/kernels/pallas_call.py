@@ -27,18 +27,8 @@ from typing import Any
 import numpy as np
 
 from minijax.compile.jit_api import jit
-from minijax.core import autodiff, partial_eval, shaping, signatures
+from minijax.core import autodiff, language, partial_eval, shaping, signatures
 from minijax.core.errors import api_boundary
-from minijax.core.language import (
-    ClosedJaxpr,
-    Jaxpr,
-    Primitive,
-    ShapedArray,
-    eval_jaxpr,
-    get_aval,
-    register,
-    run_eagerly,
-)
 from minijax.core.rules import Zero, broadcast_axis, instantiate, moveaxis
 from minijax.core.state import state
 from minijax.core.trees import tree_flatten, tree_structure, tree_unflatten
@@ -66,7 +56,9 @@ from minijax.programs.control_flow.fori_loops import fori_loop
 from minijax.support.user_source import named_scope
 from minijax.values.ref_avals import ShapeDtypeStruct
 
-pallas_call_p = register(Primitive("pallas_call", multiple_results=True))
+pallas_call_p = language.register(
+    language.Primitive("pallas_call", multiple_results=True)
+)
 pallas_call_p.cache_types = False
 pallas_call_p.without(
     "transpose", "give the function that calls the kernel a derivative by `custom_vjp`"
@@ -74,7 +66,7 @@ pallas_call_p.without(
 
 
 @pallas_call_p.def_effectful_abstract_eval
-def _type(*avals, jaxpr: Jaxpr, out_avals, **_) -> tuple:
+def _type(*avals, jaxpr: language.Jaxpr, out_avals, **_) -> tuple:
     effects = frozenset(e for e in jaxpr.effects if not isinstance(e, RefEffect))
     return list(out_avals), effects
 
@@ -88,7 +80,7 @@ def _now(*args, **params) -> list[Any]:
     """Compute: in Python when it is to be watched, so that errors are the user's."""
     if _watched(params):
         return [shaping.stage(x) for x in interpret_grid(*args, **params)]
-    return run_eagerly.run(pallas_call_p, args, params)
+    return language.run_eagerly.run(pallas_call_p, args, params)
 
 
 def _in_a_callback(*args, out_avals, **params) -> list[Any]:
@@ -161,7 +153,7 @@ def _jvp(primals, tangents, **params) -> tuple[list, list]:
     count, num_outputs = len(primals), mapping.num_outputs
     with mapping.trace_env():
         forward, _ = autodiff.jvp_jaxpr(
-            ClosedJaxpr(jaxpr), [*nonzeros, *[True] * num_outputs]
+            language.ClosedJaxpr(jaxpr), [*nonzeros, *[True] * num_outputs]
         )
     refs = forward.jaxpr.invars
     given = nonzeros.count(True)
@@ -258,7 +250,7 @@ def _batched_block(
     closed = block.index_map_jaxpr
 
     def index_map(example: Any, *args: Any) -> list[Any]:
-        indices = eval_jaxpr(closed.jaxpr, closed.consts, *args)
+        indices = language.eval_jaxpr(closed.jaxpr, closed.consts, *args)
         if dim is not None:
             indices.insert(dim, example)
         return indices
@@ -274,7 +266,7 @@ def _batched_block(
     return block.replace(
         block_shape=shape,
         array_aval=array_aval,
-        index_map_jaxpr=ClosedJaxpr(jaxpr, consts),
+        index_map_jaxpr=language.ClosedJaxpr(jaxpr, consts),
         index_map_out_tree=tree_structure((0,) * len(shape)),
     )
 
@@ -416,7 +408,7 @@ def pallas_call(
 
     def wrapped(*args: Any) -> Any:
         in_paths, leaves, in_tree = paths_of(args)
-        in_avals = [get_aval(x) for x in leaves]
+        in_avals = [language.get_aval(x) for x in leaves]
         argument_checks.check_arrays(in_avals, in_paths)
         arrays, scratch, mapping = grid_mapping_of(
             spec, in_avals, in_tree, in_paths, out_avals, out_tree, out_paths
@@ -464,7 +456,7 @@ class Metadata(dict):
         return f"FrozenDict({dict(self)})"
 
 
-def _out_aval(shape: Any) -> ShapedArray:
+def _out_aval(shape: Any) -> language.ShapedArray:
     if isinstance(shape, MemoryRef):
         return shape.get_array_aval()
     if not (hasattr(shape, "shape") and hasattr(shape, "dtype")):
@@ -472,12 +464,12 @@ def _out_aval(shape: Any) -> ShapedArray:
             f"Invalid out_shape type: {type(shape)}. The out_shape of a pallas_call is "
             "a tree of jax.ShapeDtypeStruct(shape, dtype)."
         )
-    return ShapedArray(shape.shape, np.dtype(shape.dtype))
+    return language.ShapedArray(shape.shape, np.dtype(shape.dtype))
 
 
 def _trace_kernel(
     kernel: Callable, kernel_args: tuple, mapping: GridMapping, name: str | None
-) -> Jaxpr:
+) -> language.Jaxpr:
     avals, tree = tree_flatten(kernel_args)
     args, kwargs = kernel_args
     info = signatures.lazy_debug_info(

@@ -59,8 +59,9 @@ from minijax.primitives.elementwise.complex_numbers import (
     complex, complex_p, conj, conj_p, imag, imag_p, real, real_p,
 )
 from minijax.primitives.linear.convolution import (
-    conv, conv_general_dilated, conv_general_dilated_p, conv_general_dilated_patches,
-    conv_transpose, conv_with_general_padding,
+    conv, conv_general_dilated, conv_general_dilated_local, conv_general_dilated_p,
+    conv_general_dilated_patches, conv_transpose, conv_transpose_shape_tuple,
+    conv_with_general_padding,
 )
 from minijax.primitives.linear.convolution_shapes import (
     ConvDimensionNumbers, ConvGeneralDilatedDimensionNumbers, conv_dimension_numbers,
@@ -101,6 +102,7 @@ from minijax.primitives.elementwise.incomplete import (
 from minijax.primitives.index.index_vectors import (
     GatherDimensionNumbers, GatherScatterMode, ScatterDimensionNumbers,
 )
+from minijax.primitives.shape.dimension_values import shape_as_value
 from minijax.primitives.shape.joining import (
     concatenate, concatenate_p, split, split_p, stack, stack_p, unstack, unstack_p,
 )
@@ -144,7 +146,10 @@ from minijax.core.shaping import (
 )
 from minijax.primitives.shape.squeezing import expand_dims, squeeze, squeeze_p
 from minijax.primitives.shape.slicing import index_in_dim, slice, slice_in_dim, slice_p
-from minijax.primitives.reduce.sorting import sort, sort_key_val, sort_p, top_k, top_k_p
+from minijax.primitives.reduce.sorting import (
+    approx_max_k, approx_min_k, approx_top_k_p, sort, sort_key_val, sort_p, top_k,
+    top_k_p,
+)
 from minijax.primitives.elementwise.special import (
     bessel_i0e, bessel_i0e_p, bessel_i1e, bessel_i1e_p, digamma, digamma_p, erf,
     erf_inv, erf_inv_p, erf_p, erfc, erfc_p, lgamma, lgamma_p, polygamma, polygamma_p,

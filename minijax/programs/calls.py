@@ -19,18 +19,9 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import partial_eval, shaping
+from minijax.core import language, partial_eval, shaping
 from minijax.core.effects import no_effects, positional, with_inputs
 from minijax.core.events import enter
-from minijax.core.language import (
-    ClosedJaxpr,
-    Jaxpr,
-    JaxprEqn,
-    Primitive,
-    eval_jaxpr,
-    register,
-    weakref_lru_cache,
-)
 from minijax.core.state import state
 from minijax.primitives.refs.ref_blocks import discharge_rules
 from minijax.transforms import discharge, rematerialize
@@ -45,20 +36,22 @@ def as_array(leaf: Any) -> Any:
     return shaping.stage(leaf) if plain else leaf
 
 
-def run_eagerly(closed: ClosedJaxpr, *args: Any) -> list[Any]:
+def run_eagerly(closed: language.ClosedJaxpr, *args: Any) -> list[Any]:
     """Compute a program now; plain numbers that it passes through become arrays."""
-    return [as_array(x) for x in eval_jaxpr(closed.jaxpr, closed.consts, *args)]
+    return [
+        as_array(x) for x in language.eval_jaxpr(closed.jaxpr, closed.consts, *args)
+    ]
 
 
-@weakref_lru_cache
-def close_jaxpr(jaxpr: Jaxpr) -> ClosedJaxpr:
+@language.weakref_lru_cache
+def close_jaxpr(jaxpr: language.Jaxpr) -> language.ClosedJaxpr:
     """The program as a closed one: a copy, since the cache would keep its key alive."""
-    return ClosedJaxpr(jaxpr.replace())
+    return language.ClosedJaxpr(jaxpr.replace())
 
 
 def rewritten(
-    eqn: JaxprEqn, invars: Sequence[Any], outvars: Sequence[Any], **params: Any
-) -> JaxprEqn:
+    eqn: language.JaxprEqn, invars: Sequence[Any], outvars: Sequence[Any], **params: Any
+) -> language.JaxprEqn:
     """A part of an equation as an equation: some parameters are replaced.
 
     Its effects are among those of the whole, as its type rule finds them.
@@ -77,7 +70,7 @@ def rewritten(
 # ----------------------------------------------------------------------------------
 
 
-def def_call(primitive: Primitive, key: str) -> None:
+def def_call(primitive: language.Primitive, key: str) -> None:
     """Type, evaluation and lowering of a primitive that calls its parameter `key`.
 
     The parameter is a `ClosedJaxpr`, or a `Jaxpr` without constants.
@@ -87,7 +80,7 @@ def def_call(primitive: Primitive, key: str) -> None:
     @primitive.def_effectful_abstract_eval
     def call_type(*avals, **params) -> tuple:
         program = params[key]
-        jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
+        jaxpr = program.jaxpr if isinstance(program, language.ClosedJaxpr) else program
         return list(jaxpr.out_avals), positional(jaxpr.effects, jaxpr.invars)
 
     @primitive.def_impl
@@ -99,17 +92,19 @@ def def_call(primitive: Primitive, key: str) -> None:
         return ctx.lower_jaxpr(_closed(params[key]), *operands)
 
 
-def _closed(program: ClosedJaxpr | Jaxpr) -> ClosedJaxpr:
-    return program if isinstance(program, ClosedJaxpr) else close_jaxpr(program)
+def _closed(program: language.ClosedJaxpr | language.Jaxpr) -> language.ClosedJaxpr:
+    return (
+        program if isinstance(program, language.ClosedJaxpr) else close_jaxpr(program)
+    )
 
 
-def call_discharge(primitive: Primitive, key: str) -> None:
+def call_discharge(primitive: language.Primitive, key: str) -> None:
     """The discharge rule of a primitive that calls its parameter `key`."""
 
     def rule(discharged, *args, **params) -> tuple[list, list]:
         program = params[key]
         pure = discharge.discharge_state(_closed(program), discharged)
-        params[key] = pure if isinstance(program, ClosedJaxpr) else pure.jaxpr
+        params[key] = pure if isinstance(program, language.ClosedJaxpr) else pure.jaxpr
         results = primitive.bind(*args, **params)
         return discharge.split_contents(results, discharged)
 
@@ -121,17 +116,19 @@ def call_discharge(primitive: Primitive, key: str) -> None:
 # ----------------------------------------------------------------------------------
 
 
-class ClosedCallPrimitive(Primitive):
+class ClosedCallPrimitive(language.Primitive):
     """One equation while tracing; any other trace runs the program's equations."""
 
     def rebind(self, args: Sequence[Any], params: dict[str, Any]) -> list[Any]:
         if isinstance(state.trace, partial_eval.DynamicJaxprTrace):
             return self.bind(*args, **params)
         closed = params["call_jaxpr"]
-        return eval_jaxpr(closed.jaxpr, closed.consts, *args)
+        return language.eval_jaxpr(closed.jaxpr, closed.consts, *args)
 
 
-closed_call_p = register(ClosedCallPrimitive("closed_call", multiple_results=True))
+closed_call_p = language.register(
+    ClosedCallPrimitive("closed_call", multiple_results=True)
+)
 def_call(closed_call_p, "call_jaxpr")
 call_discharge(closed_call_p, "call_jaxpr")
 enter(
@@ -145,7 +142,7 @@ for _rule in ("jvp", "transpose", "batch"):
     closed_call_p.without(_rule, "transformations look inside: see `rebind`")
 
 
-def _dce(used, eqn) -> JaxprEqn:
+def _dce(used, eqn) -> language.JaxprEqn:
     smaller, needed = partial_eval.dce_closed_jaxpr(eqn.params["call_jaxpr"], used)
     invars, outvars = where(needed, eqn.invars), where(used, eqn.outvars)
     return rewritten(eqn, invars, outvars, call_jaxpr=smaller)
@@ -155,5 +152,5 @@ closed_call_p.dce = _dce
 
 
 @closed_call_p.def_lowering
-def _lowering(ctx, *operands, call_jaxpr: ClosedJaxpr) -> list[Any]:
+def _lowering(ctx, *operands, call_jaxpr: language.ClosedJaxpr) -> list[Any]:
     return ctx.call(call_jaxpr, "closed_call", *operands)

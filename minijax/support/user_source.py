@@ -11,28 +11,19 @@ import types
 from collections.abc import Callable
 from typing import Any
 
-from minijax.core.source_info import (
-    NameStack,
-    NameStackContext,
-    SourceInfo,
-    _excluded,
-    _user_frame_of_traceback,
-    format_frame,
-    is_user_filename,
-    user_frames,
-)
+from minijax.core import source_info
 
 
-def new_source_info() -> SourceInfo:
+def new_source_info() -> source_info.SourceInfo:
     """A SourceInfo without traceback and name stack."""
-    return SourceInfo(None, NameStack())
+    return source_info.SourceInfo(None, source_info.NameStack())
 
 
 def register_exclusion(path: str) -> None:
     """Never show frames of files whose path starts with `path` as the user's."""
-    _excluded.append(path)
-    is_user_filename.cache_clear()
-    _user_frame_of_traceback.cache_clear()
+    source_info._excluded.append(path)
+    source_info.is_user_filename.cache_clear()
+    source_info._user_frame_of_traceback.cache_clear()
 
 
 def user_stacklevel() -> int:
@@ -40,19 +31,19 @@ def user_stacklevel() -> int:
     frame: types.FrameType | None = sys._getframe(1)
     level = 1
     while frame is not None:
-        if is_user_filename(frame.f_code.co_filename):
+        if source_info.is_user_filename(frame.f_code.co_filename):
             return level
         level += 1
         frame = frame.f_back
     return 1
 
 
-def extend_name_stack(name: str) -> NameStackContext:
+def extend_name_stack(name: str) -> source_info.NameStackContext:
     """Context manager and decorator: operations inside belong to the scope `name`."""
-    return NameStackContext(lambda stack: stack.extend(name))
+    return source_info.NameStackContext(lambda stack: stack.extend(name))
 
 
-def named_scope(name: str) -> NameStackContext:
+def named_scope(name: str) -> source_info.NameStackContext:
     """Context manager and decorator: give the operations inside a name.
 
     The name becomes part of the compiled instructions' names, and so of profiles.
@@ -64,13 +55,13 @@ def named_scope(name: str) -> NameStackContext:
 
 
 def decorate(
-    self: NameStackContext, function: Callable[..., Any]
+    self: source_info.NameStackContext, function: Callable[..., Any]
 ) -> Callable[..., Any]:
     """What `named_scope` does as a decorator: `NameStackContext.__call__`."""
 
     @functools.wraps(function)
     def wrapped(*args: Any, **kwargs: Any) -> Any:
-        with NameStackContext(self.change):
+        with source_info.NameStackContext(self.change):
             return function(*args, **kwargs)
 
     return wrapped
@@ -79,8 +70,8 @@ def decorate(
 def summarize(source: Any, num_frames: int = 1) -> str:
     """The user's innermost frames, outermost first, one a line; "unknown" if none."""
     frames = []
-    for frame in user_frames(source):
-        frames.append(format_frame(frame))
+    for frame in source_info.user_frames(source):
+        frames.append(source_info.format_frame(frame))
         if len(frames) == num_frames:
             break
     return "\n".join(reversed(frames)) or "unknown"

@@ -136,3 +136,25 @@ def test_nested_operations_are_evaluated():
             expected = a // 3 * b + (a - b) % 4, max(a, min(b, 2))
             values = {"a": a, "b": b}
             assert tuple(evaluate(size, values) for size in sizes) == expected
+
+
+@pytest.mark.parametrize("shape", [(), (2, 3), (2**31, 1)])
+def test_the_value_of_a_shape(shape):
+    ours, theirs = (lib.lax.shape_as_value(shape) for lib in LIBRARIES)
+    assert type(ours).__name__.removesuffix("Impl") in type(theirs).__name__
+    assert ours.dtype == theirs.dtype and ours.tolist() == theirs.tolist()
+
+
+def test_the_value_of_a_symbolic_shape():
+    found = []
+    for lib in LIBRARIES:
+
+        def sizes(x, lib=lib):
+            return lib.lax.shape_as_value((x.shape[0], 3, 2 * x.shape[1]))
+
+        shape = lib.export.symbolic_shape("a, b")
+        struct = lib.ShapeDtypeStruct(shape, "float32")
+        exported = lib.export.export(lib.jit(sizes))(struct)
+        out = exported.call(lib.numpy.ones((4, 5)))
+        found.append((out.dtype.name, out.tolist()))
+    assert found[0] == found[1] == ("int32", [4, 3, 10])

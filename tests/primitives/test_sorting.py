@@ -22,6 +22,11 @@ CALLS = {
     "top_k": lambda lax: lambda x, y: lax.top_k(x, 2)[0],
     "top_k along axis 0": lambda lax: lambda x, y: lax.top_k(x, 1, axis=0)[0],
 }
+# Their derivatives gather with `take_along_axis` in jax, which is printed otherwise.
+APPROXIMATE = {
+    "approx_max_k": lambda lax: lambda x, y: lax.approx_max_k(x, 2),
+    "approx_min_k": lambda lax: lambda x, y: lax.approx_min_k(x, 1, 0, 0.8),
+}
 
 
 @pytest.mark.of_one_jax
@@ -35,9 +40,19 @@ def test_texts(name):
         assert_same_texts(minijax, jax, build, X, Y, in_axes=in_axes)
 
 
-@pytest.mark.parametrize("name", CALLS)
+@pytest.mark.of_one_jax
+@pytest.mark.parametrize("name", APPROXIMATE)
+def test_texts_of_approximations(name):
+    ours, theirs = (
+        str(library.make_jaxpr(APPROXIMATE[name](library.lax))(X, Y))
+        for library in (minijax, jax)
+    )
+    assert ours == theirs
+
+
+@pytest.mark.parametrize("name", [*CALLS, *APPROXIMATE])
 def test_values(name):
-    call = CALLS[name]
+    call = {**CALLS, **APPROXIMATE}[name]
     assert_same(lambda library, x, y: call(library.lax)(x, y), minijax, jax, X, Y)
 
 
@@ -88,6 +103,10 @@ ERRORS = {
     "k is too large": lambda lax: lax.top_k(X, 4),
     "complex top_k": lambda lax: lax.top_k(X + 1j, 1),
     "scalar top_k": lambda lax: lax.top_k(1.0, 0),
+    "approximate k of 0": lambda lax: lax.approx_max_k(X, 0),
+    "approximate k is too large": lambda lax: lax.approx_min_k(X, 4),
+    "scalar approx_max_k": lambda lax: lax.approx_max_k(1.0, 1),
+    "integers of approx_max_k": lambda lax: lax.approx_max_k(X.astype(int), 1),
 }
 
 
@@ -103,3 +122,17 @@ def test_errors(name):
     assert_same(program, minijax, jax)
     with pytest.raises((TypeError, ValueError)):
         program(minijax)
+
+
+@pytest.mark.parametrize("recall", [0.5, 0.95, 1.0])
+def test_approximations_that_are_not_cut_to_k(recall):
+    # Also of parts: an axis of 4000 in all changes how many a TPU would look through.
+    x = np.random.default_rng(0).normal(size=(2, 1000)).astype(np.float32)
+    for options in ({}, {"reduction_input_size_override": 4000}):
+        options = {"recall_target": recall, "aggregate_to_topk": False, **options}
+        assert_same(
+            lambda library, x: library.lax.approx_max_k(x, 5, **options),
+            minijax,
+            jax,
+            x,
+        )

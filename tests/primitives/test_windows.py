@@ -139,6 +139,60 @@ def test_transposed_convolution_and_patches():
     )
 
 
+LAYOUTS = [
+    ("NCHW", "OIHW", "NCHW"),
+    ("NHWC", "WHIO", "NWHC"),
+    ("CNHW", "HOWI", "HNCW"),
+]
+
+
+@pytest.mark.parametrize("layout", [None, *LAYOUTS])
+@pytest.mark.parametrize(
+    "strides, padding",
+    [((1, 1), "SAME"), ((2, 1), "VALID"), ((1, 2), ((1, 1), (0, 2)))],
+)
+def test_convolution_with_a_kernel_at_each_place(layout, strides, padding):
+    lhs_spec, rhs_spec, out_spec = layout or LAYOUTS[0]
+    sizes = dict(zip("NCHW", (2, 3, 6, 7)))
+    lhs = np.cos(np.arange(252, dtype=np.float32))
+    lhs = lhs.reshape([sizes[mark] for mark in lhs_spec])
+    window = [2 + (mark == "H") for mark in rhs_spec if mark in "HW"]
+    numbers = {"dimension_numbers": layout}
+    patches = minijax.lax.conv_general_dilated_patches(
+        lhs, window, strides, padding, **numbers
+    )
+    places = {mark: patches.shape[out_spec.index(mark)] for mark in "HW"}
+    shape = [{"O": 4, "I": 18, **places}[mark] for mark in rhs_spec]
+    rhs = np.sin(np.arange(np.prod(shape), dtype=np.float32)).reshape(shape)
+
+    def build(lib):
+        settings = (strides, padding, window)
+        local = lib.lax.conv_general_dilated_local
+        return lambda x, k: local(x, k, *settings, **numbers, precision="highest")
+
+    both(build, lhs, rhs)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+@pytest.mark.parametrize("strides", [(1, 1), (2, 3)])
+@pytest.mark.parametrize("padding", ["SAME", "VALID", ((1, 2), (0, 1)), "FULL"])
+def test_shape_of_a_transposed_convolution(layout, strides, padding):
+    shapes = [
+        [dict(zip("NCOIHW", (2, 4, 5, 4, 6, 7)))[mark] for mark in spec]
+        for spec in layout[:2]
+    ]
+    found = []
+    for lib in (minijax, jax):
+        try:
+            shape = lib.lax.conv_transpose_shape_tuple(
+                *shapes, strides, padding, layout
+            )
+        except ValueError as error:
+            shape = type(error)
+        found.append(shape)
+    assert found[0] == found[1]
+
+
 @pytest.mark.parametrize(
     ("lhs", "rhs", "params"),
     [

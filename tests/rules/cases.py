@@ -425,6 +425,12 @@ case(
     real(4, seed=1),
 )
 case("top_k", "top_k", lambda jax: lambda x: jax.lax.top_k(x, 2)[0], real(2, 5))
+case(
+    "approx_top_k",
+    "approx_top_k",
+    lambda jax: lambda x: jax.lax.approx_min_k(x, 2)[0],
+    real(2, 5),
+)
 
 # Contractions.
 

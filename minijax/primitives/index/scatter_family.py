@@ -19,31 +19,11 @@ import numpy as np
 
 from minijax.core import arithmetic as elementwise
 from minijax.core import dtypes, hlo, language, rules, shaping
-from minijax.core.language import (
-    ClosedJaxpr,
-    DebugInfo,
-    Jaxpr,
-    Primitive,
-    ShapedArray,
-    Tracer,
-    eval_jaxpr,
-    get_aval,
-    numpy_scalar,
-    physical_aval,
-)
 from minijax.core.partial_eval import trace_to_jaxpr
 from minijax.core.rules import Shape, batch_at_front, not_mapped
 from minijax.core.state import state
 from minijax.primitives.elementwise import clamping
-from minijax.primitives.index.index_vectors import (
-    GatherScatterMode,
-    ScatterDimensionNumbers,
-    block_shape,
-    blocks,
-    check_index_vectors,
-    check_numbers,
-    shifted,
-)
+from minijax.primitives.index import index_vectors
 from minijax.primitives.parallel.scalar_programs import lower_scalars
 
 # ----------------------------------------------------------------------------------
@@ -57,14 +37,16 @@ def _scatter_shape(operand, indices, updates, *, dimension_numbers, **_) -> Shap
     inserted = numbers.inserted_window_dims
     batching = numbers.operand_batching_dims
     own = "scatter_dims_to_operand_dims"
-    check_index_vectors("scatter", own, operand, indices, getattr(numbers, own))
+    index_vectors.check_index_vectors(
+        "scatter", own, operand, indices, getattr(numbers, own)
+    )
     rank = indices.ndim - 1 + len(window)
     if updates.ndim != rank:
         raise TypeError(
             f"Updates tensor must be of rank {rank}; got {updates.ndim}: the axes of "
             "the indices but the last, and update_window_dims."
         )
-    check_numbers("scatter", operand, indices, numbers, updates.ndim)
+    index_vectors.check_numbers("scatter", operand, indices, numbers, updates.ndim)
     if operand.ndim != len(window) + len(inserted) + len(batching):
         raise TypeError(
             "Every axis of the operand of a scatter is in exactly one of "
@@ -72,7 +54,7 @@ def _scatter_shape(operand, indices, updates, *, dimension_numbers, **_) -> Shap
             f"inserted_window_dims {inserted} and operand_batching_dims {batching}; "
             f"got an operand of rank {operand.ndim}."
         )
-    block = block_shape(operand.ndim, updates.shape, numbers)
+    block = index_vectors.block_shape(operand.ndim, updates.shape, numbers)
     left_out = (*inserted, *batching)
     for axis, (count, size) in enumerate(zip(block, operand.shape)):
         if axis not in left_out and count > size:
@@ -102,30 +84,32 @@ def _scatter_dtype(operand, indices, updates, **_) -> Any:
     return operand.dtype
 
 
-def _combiner(update_jaxpr: Jaxpr | None, consts: Any) -> Callable:
+def _combiner(update_jaxpr: language.Jaxpr | None, consts: Any) -> Callable:
     """The combination of two scalars as a function of NumPy scalars."""
     if update_jaxpr is None:
         return lambda old, new: new
-    return lambda old, new: np.asarray(eval_jaxpr(update_jaxpr, consts, old, new)[0])
+    return lambda old, new: np.asarray(
+        language.eval_jaxpr(update_jaxpr, consts, old, new)[0]
+    )
 
 
 def _meaning(combine: Callable | None) -> Callable:
     def meaning(operand, indices, updates, *, dimension_numbers, mode, **params) -> Any:
         numbers = dimension_numbers
         out = operand.copy()
-        block = block_shape(operand.ndim, updates.shape, numbers)
+        block = index_vectors.block_shape(operand.ndim, updates.shape, numbers)
         window = [axis for axis in numbers.update_window_dims]
         last = range(updates.ndim - len(window), updates.ndim)
         batch_first = np.moveaxis(updates, window, last)
         program = (params["update_jaxpr"], params["update_consts"])
         one = combine or np.frompyfunc(_combiner(*program), 2, 1)
-        for place, start in blocks(
+        for place, start in index_vectors.blocks(
             indices,
             numbers.scatter_dims_to_operand_dims,
             numbers.operand_batching_dims,
             numbers.scatter_indices_batching_dims,
             [size - count for size, count in zip(operand.shape, block)],
-            clip=mode is GatherScatterMode.CLIP,
+            clip=mode is index_vectors.GatherScatterMode.CLIP,
         ):
             if start is None:
                 continue
@@ -138,7 +122,7 @@ def _meaning(combine: Callable | None) -> Callable:
     return meaning
 
 
-def scatter_primitive(name: str, combine: Callable | None) -> Primitive:
+def scatter_primitive(name: str, combine: Callable | None) -> language.Primitive:
     """A primitive of the family; `combine` is the combination in NumPy."""
     primitive = rules.standard_primitive(
         name,
@@ -162,17 +146,17 @@ def _scatter_lowering(
 ) -> Any:
     operand_aval, indices_aval, updates_aval = ctx.avals_in
     numbers = dimension_numbers
-    physical = physical_aval(operand_aval)
+    physical = language.physical_aval(operand_aval)
     if physical is not operand_aval:
         # The bits of a typed key are more axes of every block.
-        updates_physical = physical_aval(updates_aval)
+        updates_physical = language.physical_aval(updates_aval)
         trailing = range(updates_aval.ndim, updates_physical.ndim)
         window = (*numbers.update_window_dims, *trailing)
         numbers = numbers._replace(update_window_dims=window)
         ctx = ctx.replace(
             avals_in=[physical, indices_aval, updates_physical], avals_out=[physical]
         )
-    if mode is GatherScatterMode.CLIP:
+    if mode is index_vectors.GatherScatterMode.CLIP:
         (indices,) = ctx.lower_fun(
             _clamped_indices, operand, indices, updates, numbers=numbers
         )
@@ -199,17 +183,21 @@ def _scatter_lowering(
         if params["update_jaxpr"] is None:
             results = [new]
         else:
-            program = ClosedJaxpr(params["update_jaxpr"], params["update_consts"])
+            program = language.ClosedJaxpr(
+                params["update_jaxpr"], params["update_consts"]
+            )
             results = lower_scalars(ctx, program, old, new)
         hlo.stablehlo.return_(results)
     return scatter_op.results[0]
 
 
-def _clamped_indices(operand, indices, updates, *, numbers: ScatterDimensionNumbers):
+def _clamped_indices(
+    operand, indices, updates, *, numbers: index_vectors.ScatterDimensionNumbers
+):
     """The indices moved so that every block fits."""
     shape = shaping.shape_of(operand)
-    block = block_shape(len(shape), shaping.shape_of(updates), numbers)
-    aval = get_aval(indices)
+    block = index_vectors.block_shape(len(shape), shaping.shape_of(updates), numbers)
+    aval = language.get_aval(indices)
     largest = dtypes.iinfo(aval.dtype).max
     bounds = [
         min(shape[axis] - block[axis], largest)
@@ -218,7 +206,7 @@ def _clamped_indices(operand, indices, updates, *, numbers: ScatterDimensionNumb
     limit = shaping.broadcast_in_dim(
         np.array(bounds, aval.dtype), aval.shape, (aval.ndim - 1,)
     )
-    return clamping.clamp(numpy_scalar(0, aval.dtype), indices, limit)
+    return clamping.clamp(language.numpy_scalar(0, aval.dtype), indices, limit)
 
 
 # ----------------------------------------------------------------------------------
@@ -233,7 +221,9 @@ def _scatter_batch(primitive) -> Callable:
         operand_dim, indices_dim, updates_dim = dims
         operand = batch_at_front(operand, operand_dim, axis_data.size)
         updates = batch_at_front(updates, updates_dim, axis_data.size)
-        numbers = ScatterDimensionNumbers(*map(shifted, dimension_numbers))
+        numbers = index_vectors.ScatterDimensionNumbers(
+            *map(index_vectors.shifted, dimension_numbers)
+        )
         if indices_dim is not_mapped:
             numbers = numbers._replace(
                 update_window_dims=(0, *numbers.update_window_dims),
@@ -268,8 +258,8 @@ _programs: weakref.WeakKeyDictionary = weakref.WeakKeyDictionary()
 
 
 def update_program(
-    combine: Callable, aval: ShapedArray, function: Callable | None = None
-) -> tuple[Jaxpr, tuple]:
+    combine: Callable, aval: language.ShapedArray, function: Callable | None = None
+) -> tuple[language.Jaxpr, tuple]:
     """The program `combine(old, new)` of two scalars of a type, with its constants.
 
     Made once for each `function` (by default `combine`) as long as that lives.
@@ -287,7 +277,9 @@ def update_program(
     return known[key]
 
 
-def _trace_combination(combine: Callable, aval: ShapedArray) -> tuple[Jaxpr, tuple]:
+def _trace_combination(
+    combine: Callable, aval: language.ShapedArray
+) -> tuple[language.Jaxpr, tuple]:
     def flat(old: Any, new: Any) -> list[Any]:
         result = combine(old, new)
         if not language.valid_jaxtype(result):
@@ -300,9 +292,9 @@ def _trace_combination(combine: Callable, aval: ShapedArray) -> tuple[Jaxpr, tup
 
     name = getattr(combine, "__name__", "combination")
     jaxpr, consts = trace_to_jaxpr(
-        flat, [aval, aval], DebugInfo("reduction_jaxpr", name)
+        flat, [aval, aval], language.DebugInfo("reduction_jaxpr", name)
     )
-    if any(isinstance(const, Tracer) for const in consts):
+    if any(isinstance(const, language.Tracer) for const in consts):
         raise NotImplementedError(
             "Reduction computations can't close over Tracers: give the value as an "
             "argument instead, or write `x.at[i].set(f(x[i]))`."
@@ -316,10 +308,10 @@ def _trace_combination(combine: Callable, aval: ShapedArray) -> tuple[Jaxpr, tup
 
 
 def bind_scatter(
-    primitive: Primitive,
-    program: tuple[Jaxpr | None, tuple],
+    primitive: language.Primitive,
+    program: tuple[language.Jaxpr | None, tuple],
     args: tuple[Any, Any, Any],
-    dimension_numbers: ScatterDimensionNumbers,
+    dimension_numbers: index_vectors.ScatterDimensionNumbers,
     mode: Any,
     indices_are_sorted: bool,
     unique_indices: bool,
@@ -331,12 +323,12 @@ def bind_scatter(
         dimension_numbers=dimension_numbers,
         indices_are_sorted=indices_are_sorted,
         unique_indices=unique_indices,
-        mode=GatherScatterMode.from_any(mode),
+        mode=index_vectors.GatherScatterMode.from_any(mode),
     )
 
 
 def arithmetic_scatter(
-    primitive: Primitive, combine: Callable, first_line: str
+    primitive: language.Primitive, combine: Callable, first_line: str
 ) -> Callable:
     """The function of a primitive of the family; all have one signature."""
 
@@ -344,13 +336,15 @@ def arithmetic_scatter(
         operand: Any,
         scatter_indices: Any,
         updates: Any,
-        dimension_numbers: ScatterDimensionNumbers,
+        dimension_numbers: index_vectors.ScatterDimensionNumbers,
         *,
         indices_are_sorted: bool = False,
         unique_indices: bool = False,
-        mode: str | GatherScatterMode | None = None,
+        mode: str | index_vectors.GatherScatterMode | None = None,
     ) -> Any:
-        program = update_program(combine, ShapedArray((), dtypes.dtype(operand)))
+        program = update_program(
+            combine, language.ShapedArray((), dtypes.dtype(operand))
+        )
         args = (operand, scatter_indices, updates)
         promises = (indices_are_sorted, unique_indices)
         return bind_scatter(

@@ -28,11 +28,13 @@ from minijax.core.rules import (
     standard_primitive,
 )
 from minijax.primitives.elementwise import complex_numbers
+from minijax.primitives.linear import products
 from minijax.primitives.linear.convolution_shapes import (
     ConvDimensionNumbers,
     Pads,
     conv_dimension_numbers,
     conv_general_permutations,
+    conv_general_shape_tuple,
     conv_shape_tuple,
     dilated_shape,
     padtype_to_pads,
@@ -578,3 +580,58 @@ def conv_general_dilated_patches(
     numbers = ConvDimensionNumbers(lhs_spec, rhs_spec, out_spec)
     settings = (window_strides, padding, lhs_dilation, rhs_dilation, numbers, channels)
     return conv_general_dilated(lhs, filters, *settings, **types)
+
+
+def conv_general_dilated_local(
+    lhs: Any,
+    rhs: Any,
+    window_strides: Sequence[int],
+    padding: str | Pads,
+    filter_shape: Sequence[int],
+    lhs_dilation: Sequence[int] | None = None,
+    rhs_dilation: Sequence[int] | None = None,
+    dimension_numbers: Any = None,
+    precision: Any = None,
+) -> Any:
+    """A convolution with another kernel at each place of the result.
+
+    `rhs` has the sizes of the result as its spatial ones, and channels times places in
+    the window, channels first, as its input features; else it is as for
+    `conv_general_dilated`.
+    """
+    pair = canonicalize_precision(precision)
+    settings = (filter_shape, window_strides, padding, lhs_dilation, rhs_dilation)
+    patches = conv_general_dilated_patches(
+        lhs, *settings, dimension_numbers, pair and pair[0]
+    )
+    _, kernel, out = conv_dimension_numbers(
+        get_aval(lhs).shape, (1, 1, *filter_shape), dimension_numbers
+    )
+    batch = tuple(zip(*sorted(zip(out[2:], kernel[2:]))))
+    numbers = (((out[1],), (kernel[1],)), batch)
+    result = products.dot_general(patches, rhs, numbers, precision=precision)
+    axes = list(range(len(out) - 2))
+    for place, axis in sorted(zip(out, (len(out) - 2, len(out) - 1))):
+        axes.insert(place, axis)
+    return shaping.transpose(result, tuple(axes))
+
+
+def conv_transpose_shape_tuple(
+    lhs_shape: Sequence[int],
+    rhs_shape: Sequence[int],
+    window_strides: Sequence[int],
+    padding: str | Pads,
+    dimension_numbers: Sequence[str],
+) -> tuple[int, ...]:
+    """The shape of `conv_transpose`, for dimension numbers as strings."""
+    lhs, rhs, _ = conv_general_permutations(dimension_numbers)
+    if isinstance(padding, str):
+        pairs = zip((rhs_shape[d] for d in rhs[2:]), window_strides)
+        padding = [_transpose_padding(k, s, padding) for k, s in pairs]
+    dilated = list(lhs_shape)
+    for d, stride in zip(lhs[2:], window_strides):
+        dilated[d] = (dilated[d] - 1) * stride + 1
+    ones = [1] * len(padding)
+    return conv_general_shape_tuple(
+        dilated, rhs_shape, ones, padding, dimension_numbers
+    )

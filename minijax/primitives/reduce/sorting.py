@@ -13,7 +13,7 @@ import numpy as np
 from minijax.backend import hlo_parts
 from minijax.core import arithmetic as elementwise
 from minijax.core import dtypes, hlo, rules, shaping
-from minijax.core.language import ShapedArray, get_aval
+from minijax.core.language import Primitive, ShapedArray, get_aval
 from minijax.core.rules import Zero, scalar_like, zero_tangent_of
 from minijax.primitives import families
 from minijax.primitives.elementwise import comparing, complex_numbers
@@ -221,6 +221,30 @@ def sort_key_val(
 # ----------------------------------------------------------------------------------
 
 
+def _picks_entries(primitive: Primitive, axis_name: str) -> None:
+    """The rules of a primitive that picks entries along the axis `axis_name`."""
+
+    @primitive.def_jvp_rule
+    def _jvp(primals, tangents, **params) -> Any:
+        (x,), (t,) = primals, tangents
+        values, indices = primitive.bind(x, **params)
+        if type(t) is Zero:
+            out_tangent: Any = zero_tangent_of(values)
+        else:
+            places = shaping.reshape(indices, (*get_aval(indices).shape, 1))
+            out_tangent = _take(t, places, params[axis_name] % get_aval(x).ndim)
+        return [values, indices], [out_tangent, zero_tangent_of(indices)]
+
+    @primitive.def_batch
+    def _batch(axis_data, args, dims, **params) -> Any:
+        (x,), (dim,) = args, dims
+        axis = params[axis_name] % (get_aval(x).ndim - 1)
+        params[axis_name] = axis + (dim <= axis)
+        return primitive.bind(x, **params), [dim, dim]
+
+    primitive.without("transpose", "its jvp picks tangents by a gather")
+
+
 def _top_k_types(x: ShapedArray, *, k: int, axis: int) -> list[ShapedArray]:
     if dtypes.issubdtype(x.dtype, np.complexfloating):
         raise ValueError("top_k is not compatible with complex inputs.")
@@ -254,25 +278,7 @@ def _top_k_meaning(x: np.ndarray, *, k: int, axis: int) -> list[np.ndarray]:
 top_k_p = families.several_results("top_k", _top_k_types, _top_k_meaning)
 
 
-@top_k_p.def_jvp_rule
-def _top_k_jvp(primals, tangents, *, k: int, axis: int) -> Any:
-    (x,), (t,) = primals, tangents
-    values, indices = top_k(x, k, axis=axis)
-    if type(t) is Zero:
-        out_tangent: Any = zero_tangent_of(values)
-    else:
-        places = shaping.reshape(indices, (*get_aval(indices).shape, 1))
-        out_tangent = _take(t, places, axis)
-    return [values, indices], [out_tangent, zero_tangent_of(indices)]
-
-
-top_k_p.without("transpose", "its jvp picks tangents by a gather")
-
-
-@top_k_p.def_batch
-def _top_k_batch(axis_data, args, dims, *, k: int, axis: int) -> Any:
-    (x,), (dim,) = args, dims
-    return top_k(x, k, axis=axis + (dim <= axis)), [dim, dim]
+_picks_entries(top_k_p, "axis")
 
 
 @top_k_p.def_lowering
@@ -304,3 +310,89 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
         raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
     axis = canonicalize_axis(axis, get_aval(operand).ndim)
     return top_k_p.bind(operand, k=k, axis=axis)
+
+
+# ----------------------------------------------------------------------------------
+# approx_max_k and approx_min_k
+# ----------------------------------------------------------------------------------
+
+
+def _approx_top_k_types(x: ShapedArray, *, k: int, **params) -> list[ShapedArray]:
+    if k <= 0:
+        raise ValueError(f"k must be positive, got {k}")
+    size = params["reduction_input_size_override"]
+    axis = canonicalize_axis(params["reduction_dimension"], x.ndim) if x.ndim else 0
+    types = _top_k_types(x, k=k, axis=axis)
+    if not dtypes.issubdtype(x.dtype, np.floating):
+        raise ValueError(f"operand must be a floating type, got {x.dtype}")
+    if params["aggregate_to_topk"]:
+        return types
+    given = (x.shape[axis], x.ndim, k, params["recall_target"], size)
+    found = hlo_parts.approx_top_k_size(*given)
+    return _top_k_types(x, k=found, axis=axis)
+
+
+approx_top_k_p = families.several_results("approx_top_k", _approx_top_k_types)
+_picks_entries(approx_top_k_p, "reduction_dimension")
+
+
+@approx_top_k_p.def_lowering
+def _approx_top_k_lowering(ctx, x, *, reduction_dimension, is_max_k, **_) -> Any:
+    k = ctx.avals_out[0].shape[reduction_dimension]
+
+    def exact(x: Any) -> list[Any]:
+        sign = scalar_like(get_aval(x), 1 if is_max_k else -1)
+        values, indices = top_k(elementwise.mul(x, sign), k, axis=reduction_dimension)
+        return [elementwise.mul(values, sign), indices]
+
+    return ctx.lower_fun(exact, x)
+
+
+def _approximate(is_max_k: bool, x: Any, k: int, axis: int, *options: Any) -> Any:
+    names = "recall_target", "reduction_input_size_override", "aggregate_to_topk"
+    params = {"k": k, "reduction_dimension": axis, **dict(zip(names, options))}
+    return approx_top_k_p.bind(x, is_max_k=is_max_k, **params)
+
+
+def approx_max_k(
+    operand: Any,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> list[Any]:
+    """The `k` largest entries along an axis, and their int32 indices.
+
+    A TPU may find `recall_target` of them only, in less time (arXiv 2206.14286); here
+    they are exact on each machine, as JAX's are on CPUs and GPUs.
+
+    Args:
+      operand: an array of floats.
+      k: how many.
+      reduction_dimension: the axis.
+      recall_target: the fraction of them that must be found.
+      reduction_input_size_override: the size of the whole axis where `operand` is a
+        part of it.
+      aggregate_to_topk: False gives more entries than `k`: as many as a TPU would look
+        through at last, which follows from the size and the recall.
+
+    Raises:
+      ValueError: `k` is not positive or larger than the axis, or no floats are given.
+      TypeError: for scalars.
+    """
+    options = recall_target, reduction_input_size_override, aggregate_to_topk
+    return _approximate(True, operand, k, reduction_dimension, *options)
+
+
+def approx_min_k(
+    operand: Any,
+    k: int,
+    reduction_dimension: int = -1,
+    recall_target: float = 0.95,
+    reduction_input_size_override: int = -1,
+    aggregate_to_topk: bool = True,
+) -> list[Any]:
+    """The `k` smallest entries along an axis, as `approx_max_k` finds the largest."""
+    options = recall_target, reduction_input_size_override, aggregate_to_topk
+    return _approximate(False, operand, k, reduction_dimension, *options)

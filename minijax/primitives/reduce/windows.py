@@ -17,18 +17,8 @@ import numpy as np
 
 from minijax.backend import hlo_parts
 from minijax.core import arithmetic as elementwise
-from minijax.core import hlo, shaping, sums
+from minijax.core import hlo, rules, shaping, sums
 from minijax.core.language import Primitive, ShapedArray, get_aval
-from minijax.core.rules import (
-    Zero,
-    batch_at_front,
-    def_linear,
-    instantiate,
-    is_linear,
-    scalar_like,
-    standard_primitive,
-    zero_tangent_of,
-)
 from minijax.primitives.elementwise import extrema
 from minijax.primitives.linear.convolution import transposed_pads
 from minijax.primitives.linear.convolution_shapes import (
@@ -141,7 +131,7 @@ def _window_reduction(
         windows = windows_of(x, neutral(x.dtype), **params)
         return in_numpy(windows, axis=-1).astype(x.dtype)
 
-    primitive = standard_primitive(
+    primitive = rules.standard_primitive(
         name, window_shape, lambda x, **_: x.dtype, meaning=meaning
     )
 
@@ -172,14 +162,16 @@ def _sum_transpose(ct, x, **params) -> list:
     sizes = (dilated_shape(x.shape, base), window, out)
     pads = transposed_pads(sizes, params["padding"])
     config = tuple((low, high, step - 1) for (low, high), step in zip(pads, strides))
-    spread = padding.pad(ct, scalar_like(get_aval(ct).strip_weak_type(), 0), config)
+    spread = padding.pad(
+        ct, rules.scalar_like(get_aval(ct).strip_weak_type(), 0), config
+    )
     params["window_strides"] = base
     params["padding"] = ((0, 0),) * x.ndim
     params["base_dilation"] = (1,) * x.ndim
     return [reduce_window_sum_p.bind(spread, **params)]
 
 
-def_linear(reduce_window_sum_p, _sum_transpose)
+rules.def_linear(reduce_window_sum_p, _sum_transpose)
 
 reduce_window_max_p = _window_reduction(
     "reduce_window_max", "maximum", reductions.lowest, np.max
@@ -223,14 +215,14 @@ def _def_linear_in_first(primitive: Primitive) -> None:
     def jvp(primals, tangents, **params) -> tuple:
         (first, operand), (first_dot, _) = primals, tangents
         out = primitive.bind(first, operand, **params)
-        if type(first_dot) is Zero:
-            return out, zero_tangent_of(out)
+        if type(first_dot) is rules.Zero:
+            return out, rules.zero_tangent_of(out)
         return out, primitive.bind(first_dot, operand, **params)
 
     @primitive.def_batch
     def batch(axis_data, args, dims, **params) -> tuple:
         first, operand = (
-            batch_at_front(x, dim, axis_data.size) for x, dim in zip(args, dims)
+            rules.batch_at_front(x, dim, axis_data.size) for x, dim in zip(args, dims)
         )
         return primitive.bind(first, operand, **inserted(0, params)), 0
 
@@ -243,7 +235,7 @@ def _gather_meaning(t, x, *, select_prim: Primitive, **params) -> np.ndarray:
     return np.take_along_axis(tangents, winners, -1)[..., 0]
 
 
-select_and_gather_add_p = standard_primitive(
+select_and_gather_add_p = rules.standard_primitive(
     "select_and_gather_add",
     lambda t, x, *, select_prim, **params: window_shape(x, **params),
     lambda t, x, **_: t.dtype,
@@ -255,7 +247,7 @@ _def_linear_in_first(select_and_gather_add_p)
 
 @select_and_gather_add_p.def_transpose
 def _gather_transpose(ct, t, x, *, select_prim, **params):
-    if not is_linear(t) or is_linear(x):
+    if not rules.is_linear(t) or rules.is_linear(x):
         raise ValueError("select_and_gather_add is linear in its first operand only")
     if any(step != 1 for step in params["window_dilation"]):
         raise NotImplementedError(
@@ -266,7 +258,9 @@ def _gather_transpose(ct, t, x, *, select_prim, **params):
     base = params["base_dilation"]
     spread = any(step != 1 for step in base)
     if spread:
-        edge = scalar_like(get_aval(x), _neutral_of(select_prim, get_aval(x).dtype))
+        edge = rules.scalar_like(
+            get_aval(x), _neutral_of(select_prim, get_aval(x).dtype)
+        )
         x = padding.pad(x, edge, tuple((0, 0, step - 1) for step in base))
     names = ("window_dimensions", "window_strides", "padding")
     out = select_and_scatter_add(ct, x, select_prim, *(params[n] for n in names))
@@ -311,7 +305,7 @@ def _scatter_meaning(
     return out[tuple(keep)]
 
 
-select_and_scatter_add_p = standard_primitive(
+select_and_scatter_add_p = rules.standard_primitive(
     "select_and_scatter_add",
     lambda source, operand, **_: operand.shape,
     lambda source, operand, **_: source.dtype,
@@ -323,11 +317,15 @@ _def_linear_in_first(select_and_scatter_add_p)
 
 @select_and_scatter_add_p.def_transpose
 def _scatter_transpose(ct, source, operand, **params) -> list:
-    if not is_linear(source) or is_linear(operand):
+    if not rules.is_linear(source) or rules.is_linear(operand):
         raise ValueError("select_and_scatter_add is linear in its first operand only")
     ones = (1,) * get_aval(operand).ndim
     gathered = select_and_gather_add_p.bind(
-        instantiate(ct), operand, base_dilation=ones, window_dilation=ones, **params
+        rules.instantiate(ct),
+        operand,
+        base_dilation=ones,
+        window_dilation=ones,
+        **params,
     )
     return [gathered, None]
 

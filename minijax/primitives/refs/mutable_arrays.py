@@ -33,19 +33,8 @@ from typing import Any
 
 import numpy as np
 
+from minijax.core import language
 from minijax.core.events import enter
-from minijax.core.language import (
-    AbstractValue,
-    Primitive,
-    ShapedArray,
-    Tracer,
-    aval_of_class,
-    get_aval,
-    no_effects,
-    register,
-    shaped_abstractify,
-    type_of_application,
-)
 from minijax.core.rules import (
     Accumulator,
     Zero,
@@ -69,7 +58,9 @@ class _RefMeta(type):
     def __instancecheck__(cls, instance: Any) -> bool:
         if type.__instancecheck__(cls, instance):
             return True
-        return isinstance(instance, Tracer) and type(instance.aval) is AbstractRef
+        return (
+            isinstance(instance, language.Tracer) and type(instance.aval) is AbstractRef
+        )
 
 
 class Ref(metaclass=_RefMeta):
@@ -120,7 +111,7 @@ class Ref(metaclass=_RefMeta):
         return "Ref" + repr(self._array)[len("Array") :]
 
 
-enter(aval_of_class, Ref, operator.attrgetter("aval"))
+enter(language.aval_of_class, Ref, operator.attrgetter("aval"))
 
 
 class RefAccumulator(Accumulator):
@@ -138,7 +129,7 @@ class RefAccumulator(Accumulator):
     # rest are never made. `references.py` sets it.
     accum_at: Callable[[Any, Any], None]
 
-    def __init__(self, aval: AbstractValue, ref: Any = None):
+    def __init__(self, aval: language.AbstractValue, ref: Any = None):
         super().__init__(aval)
         self.ref = ref
 
@@ -147,7 +138,7 @@ class RefAccumulator(Accumulator):
         return type(self.aval) is AbstractRef
 
     @classmethod
-    def transposed_input_aval(cls, aval: AbstractValue) -> AbstractRef:
+    def transposed_input_aval(cls, aval: language.AbstractValue) -> AbstractRef:
         return cls(aval.to_ct_aval()).type_of_ref()
 
     def transposed_input(self) -> Any:
@@ -175,7 +166,7 @@ class RefAccumulator(Accumulator):
         aval: Any = self.aval
         return aval if type(aval) is AbstractRef else AbstractRef(aval)
 
-    def _content(self) -> ShapedArray:
+    def _content(self) -> language.ShapedArray:
         return self.type_of_ref().inner_aval
 
 
@@ -185,9 +176,9 @@ enter(accumulator_of_class, AbstractRef, RefAccumulator)
 _no_lowering = "a program loses its refs (it is discharged) before it is lowered"
 
 
-def ref_primitive(name: str, multiple_results: bool = False) -> Primitive:
+def ref_primitive(name: str, multiple_results: bool = False) -> language.Primitive:
     """A primitive on refs, which is not lowered but discharged."""
-    primitive = register(Primitive(name, multiple_results))
+    primitive = language.register(language.Primitive(name, multiple_results))
     primitive.without("lower", _no_lowering)
     return primitive
 
@@ -204,7 +195,7 @@ new_ref_p.meaning = lambda x, *, memory_space, kind: np.copy(x)
 
 @new_ref_p.def_effectful_abstract_eval
 def _new_ref_type(x, *, memory_space, kind) -> tuple:
-    if not isinstance(x, ShapedArray):
+    if not isinstance(x, language.ShapedArray):
         raise TypeError(
             f"new_ref makes a ref of an array, but got a value of type {x}. To copy a "
             "ref, read it: `new_ref(ref[...])`."
@@ -218,7 +209,7 @@ def _new_ref_type(x, *, memory_space, kind) -> tuple:
 def _new_ref_impl(x, *, memory_space, kind) -> Ref:
     """A copy, so that the ref's memory is its own and writes can reuse it."""
     params = {"memory_space": memory_space, "kind": kind}
-    aval, _ = type_of_application(new_ref_p, (get_aval(x),), params)
+    aval, _ = language.type_of_application(new_ref_p, (language.get_aval(x),), params)
     return Ref(aval, ordering.copy_p.bind(x))
 
 
@@ -301,7 +292,7 @@ free_ref_p.impl = lambda ref: []
 
 @free_ref_p.def_effectful_abstract_eval
 def _free_ref_type(ref) -> tuple:
-    return [], no_effects
+    return [], language.no_effects
 
 
 @free_ref_p.def_jvp_rule
@@ -372,7 +363,9 @@ def empty_ref(ty: Any, memory_space: Any = None) -> Any:
 
     `ty` is a `ShapeDtypeStruct`. In JAX: `jax.ref.empty_ref`.
     """
-    return empty_ref_p.bind(ty=shaped_abstractify(ty), memory_space=memory_space)
+    return empty_ref_p.bind(
+        ty=language.shaped_abstractify(ty), memory_space=memory_space
+    )
 
 
 def free_ref(ref: Any) -> tuple[()]:
@@ -383,7 +376,7 @@ def free_ref(ref: Any) -> tuple[()]:
 
 def freeze(ref: Any) -> Any:
     """The last content of a ref, which is not used any more. In JAX: `jax.freeze`."""
-    aval = get_aval(ref)
+    aval = language.get_aval(ref)
     if not isinstance(aval, AbstractRef):
         raise TypeError(
             f"freeze takes a ref, got a value of type {aval}. Only what `new_ref` "

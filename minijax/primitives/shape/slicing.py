@@ -13,15 +13,6 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax.core import hlo, language, rules
-from minijax.core.language import (
-    Primitive,
-    ShapedArray,
-    canonicalize_dim,
-    get_aval,
-    physical_aval,
-    register,
-    type_of_application,
-)
 from minijax.core.rules import NullAccumulator, Shape, scalar_like
 from minijax.core.state import state
 from minijax.primitives.refs.mutable_arrays import RefAccumulator
@@ -36,7 +27,7 @@ from minijax.primitives.shape.squeezing import squeeze
 def _whole(name: str, bounds: Sequence[Any]) -> tuple[int, ...]:
     """Bounds as Python ints; TypeError for what is none, tracers among them."""
     try:
-        return tuple(map(canonicalize_dim, bounds))
+        return tuple(map(language.canonicalize_dim, bounds))
     except TypeError:
         raise TypeError(
             f"slice {name} must be whole numbers known while tracing, got "
@@ -44,7 +35,9 @@ def _whole(name: str, bounds: Sequence[Any]) -> tuple[int, ...]:
         ) from None
 
 
-def _slice_shape(x: ShapedArray, *, start_indices, limit_indices, strides) -> Shape:
+def _slice_shape(
+    x: language.ShapedArray, *, start_indices, limit_indices, strides
+) -> Shape:
     starts, limits = start_indices, limit_indices
     if x.ndim != len(starts):
         raise TypeError(
@@ -99,7 +92,7 @@ slice_p.type_rule = rules.standard_type_rule(
 )
 
 # Its block is in `dynamic_slicing.py`.
-dynamic_slice_p = register(Primitive("dynamic_slice"))
+dynamic_slice_p = language.register(language.Primitive("dynamic_slice"))
 
 
 def _slice_transpose(ct, x, *, start_indices, limit_indices, strides) -> list:
@@ -110,7 +103,7 @@ def _slice_transpose(ct, x, *, start_indices, limit_indices, strides) -> list:
     if isinstance(x, RefAccumulator):
         x.accum_at(tuple(map(builtins.slice, start_indices, limit_indices, steps)), ct)
         return [None]
-    counts = get_aval(ct).shape
+    counts = language.get_aval(ct).shape
     if all(step == 1 for step in steps):
         ends = limit_indices
     else:
@@ -122,7 +115,9 @@ def _slice_transpose(ct, x, *, start_indices, limit_indices, strides) -> list:
         (start, size - end, step - 1)
         for start, size, end, step in zip(start_indices, x.shape, ends, steps)
     ]
-    return [padding.pad(ct, scalar_like(get_aval(ct).strip_weak_type(), 0), config)]
+    return [
+        padding.pad(ct, scalar_like(language.get_aval(ct).strip_weak_type(), 0), config)
+    ]
 
 
 rules.def_linear(slice_p, _slice_transpose)
@@ -144,7 +139,9 @@ def _slice_batch(axis_data, args, dims, **params) -> Any:
 @slice_p.def_lowering
 def _slice_lowering(ctx, x, *, start_indices, limit_indices, strides) -> Any:
     (aval,) = ctx.avals_in
-    trailing = physical_aval(aval).shape[aval.ndim :]  # the bits of a typed key
+    trailing = language.physical_aval(aval).shape[
+        aval.ndim :
+    ]  # the bits of a typed key
     zeros, ones = [0] * len(trailing), [1] * len(trailing)
     return hlo.stablehlo.slice(
         x,
@@ -162,7 +159,7 @@ def _slice_now(x, start_indices, limit_indices, strides) -> Any:
         "limit_indices": limit_indices,
         "strides": strides,
     }
-    aval, _ = type_of_application(slice_p, (get_aval(x),), params)
+    aval, _ = language.type_of_application(slice_p, (language.get_aval(x),), params)
     # The checker of keys wants to know which of them are taken.
     if strides is not None or state.debug_key_reuse:
         return language.run_eagerly.run(slice_p, (x,), params)
@@ -206,15 +203,15 @@ def slice_in_dim(
 
     `None` for a bound means the axis' own.
     """
-    shape = get_aval(operand).shape
+    shape = language.get_aval(operand).shape
     axis = int(axis)
     size = shape[axis]
-    start = 0 if start_index is None else canonicalize_dim(start_index)
-    limit = size if limit_index is None else canonicalize_dim(limit_index)
+    start = 0 if start_index is None else language.canonicalize_dim(start_index)
+    limit = size if limit_index is None else language.canonicalize_dim(limit_index)
     starts, limits, strides = [0] * len(shape), [*shape], [1] * len(shape)
     starts[axis] = start + size if start < 0 else start
     limits[axis] = limit + size if limit < 0 else limit
-    strides[axis] = canonicalize_dim(stride)
+    strides[axis] = language.canonicalize_dim(stride)
     return slice(operand, starts, limits, strides)
 
 
@@ -224,8 +221,8 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     Raises:
       IndexError: when there is no such index.
     """
-    index, axis = canonicalize_dim(index), int(axis)
-    size = get_aval(operand).shape[axis]
+    index, axis = language.canonicalize_dim(index), int(axis)
+    size = language.get_aval(operand).shape[axis]
     wrapped = index + size if index < 0 else index
     if not 0 <= wrapped < size:
         raise IndexError(

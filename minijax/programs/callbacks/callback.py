@@ -73,6 +73,7 @@ from minijax.compile.placing import buffer_on, choose_device
 from minijax.core import (
     dtypes,
     errors,
+    language,
     lowering,
     rules,
     runtime,
@@ -81,17 +82,6 @@ from minijax.core import (
 )
 from minijax.core.array import Array, first_device, put
 from minijax.core.effects import Effect
-from minijax.core.language import (
-    Primitive,
-    ShapedArray,
-    eval_trace,
-    get_aval,
-    no_effects,
-    physical_aval,
-    register,
-    set_current_trace,
-    unmapped_aval,
-)
 from minijax.core.rules import Dims
 from minijax.core.state import state
 from minijax.core.trees import tree_flatten, tree_leaves, tree_unflatten
@@ -165,7 +155,7 @@ class HostFunction:
             with (
                 override("enable_x64", self.x64),
                 override("default_device", device),
-                set_current_trace(eval_trace),
+                language.set_current_trace(language.eval_trace),
             ):
                 args = [
                     on_host(operand, aval)
@@ -215,10 +205,10 @@ class HostFunction:
         return f"{name} ({place})" if place else name
 
 
-def _host_type(aval) -> ShapedArray:
+def _host_type(aval) -> language.ShapedArray:
     """The type of an operand in Python; for typed keys, that of their bits."""
-    physical = physical_aval(aval)
-    return ShapedArray(physical.shape, physical.dtype)
+    physical = language.physical_aval(aval)
+    return language.ShapedArray(physical.shape, physical.dtype)
 
 
 def local_cpu(purpose: str) -> Any:
@@ -238,7 +228,7 @@ def local_cpu(purpose: str) -> Any:
         ) from error
 
 
-def on_host(operand: np.ndarray, aval: ShapedArray) -> Array:
+def on_host(operand: np.ndarray, aval: language.ShapedArray) -> Array:
     """An operand that XLA passes, as an Array.
 
     XLA's copy for this call, being nobody else's, also serves as the Array's values, so
@@ -338,7 +328,7 @@ def call_now(
 
     Raises what a program would raise, JaxRuntimeError, from what the function raised.
     """
-    avals = [get_aval(arg) for arg in args]
+    avals = [language.get_aval(arg) for arg in args]
     if any(type(aval) is AbstractRef for aval in avals):
         raise NotImplementedError(
             f"{purpose} takes arrays, and was given a ref. Pass its content: "
@@ -380,13 +370,13 @@ def _callback_primitive(
     effect_of: Callable[..., Effect | None],
     no_jvp: str,
     no_transpose: str,
-) -> Primitive:
+) -> language.Primitive:
     """A primitive that calls Python, without its batch rule.
 
     `effect_of(**params)` is its effect, or None; the two texts say why it has no
     derivative, and what to write instead.
     """
-    primitive = register(Primitive(name, multiple_results=True))
+    primitive = language.register(language.Primitive(name, multiple_results=True))
     # A type is read off the parameters; a cache would only keep functions alive.
     primitive.cache_types = False
     primitive.without("meaning", "it means what the user's function does")
@@ -394,7 +384,7 @@ def _callback_primitive(
     @primitive.def_effectful_abstract_eval
     def callback_type(*avals, result_avals: Sequence[Any], **params) -> tuple:
         effect = effect_of(**params)
-        effects = no_effects if effect is None else frozenset({effect})
+        effects = language.no_effects if effect is None else frozenset({effect})
         return list(result_avals), effects
 
     @primitive.def_impl
@@ -421,7 +411,7 @@ def _callback_primitive(
 
 
 def _call(
-    primitive: Primitive,
+    primitive: language.Primitive,
     callback: Callable[..., Any],
     result_shape_dtypes: Any,
     arguments: tuple[tuple, dict[str, Any]],
@@ -455,7 +445,9 @@ def _pure_callback_batch(axis_data, args, dims, **params) -> tuple:
     """Call once for each example, or once for all: `vmap_method` says which."""
 
     def for_all(batched_args: Sequence[Any], *, result_avals, **params) -> list[Any]:
-        batched = (unmapped_aval(axis_data.size, 0, aval) for aval in result_avals)
+        batched = (
+            language.unmapped_aval(axis_data.size, 0, aval) for aval in result_avals
+        )
         params["result_avals"] = tuple(batched)
         return pure_callback_p.bind(*batched_args, **params)
 
@@ -466,7 +458,7 @@ def _pure_callback_batch(axis_data, args, dims, **params) -> tuple:
 
 
 def batch_by_method(
-    primitive: Primitive,
+    primitive: language.Primitive,
     size: int,
     args: Sequence[Any],
     dims: Dims,
@@ -570,7 +562,7 @@ def result_types(result_shape_dtypes: Any) -> tuple[tuple, Any]:
     return tuple(avals), tree
 
 
-def _result_type(leaf) -> ShapedArray:
+def _result_type(leaf) -> language.ShapedArray:
     for attribute in ("dtype", "shape"):
         if not hasattr(leaf, attribute):
             raise AttributeError(
@@ -585,7 +577,7 @@ def _result_type(leaf) -> ShapedArray:
             f"disabled, but got {dtype}. Write {dtypes.canonicalize_dtype(dtype)}, or "
             "set the flag."
         )
-    return ShapedArray(leaf.shape, dtype)
+    return language.ShapedArray(leaf.shape, dtype)
 
 
 def for_each_example(

@@ -18,24 +18,13 @@ from minijax.core import (
     autodiff,
     batching,
     events,
+    language,
     partial_eval,
     signatures,
     source_info,
 )
 from minijax.core.effects import of_equation
 from minijax.core.events import enter
-from minijax.core.language import (
-    ClosedJaxpr,
-    DebugInfo,
-    JaxprEqn,
-    Primitive,
-    Trace,
-    Var,
-    eval_jaxpr,
-    get_aval,
-    no_effects,
-    register,
-)
 from minijax.core.partial_eval import DynamicJaxprTracer
 from minijax.core.rules import AxisData
 from minijax.core.signatures import fun_name
@@ -51,7 +40,7 @@ Dims = Sequence[int | None]
 class RunJaxpr:
     """A program as a flat function that keeps the program as `closed`."""
 
-    def __init__(self, closed: ClosedJaxpr):
+    def __init__(self, closed: language.ClosedJaxpr):
         self.closed = closed
         self.name = closed.debug_info.func_name
         self.run = jaxpr_as_fun(closed)
@@ -70,7 +59,7 @@ def named_like(rule: Callable) -> Callable[[Callable], Callable]:
     return name
 
 
-class CustomCallPrimitive(Primitive):
+class CustomCallPrimitive(language.Primitive):
     """A primitive that is bound with Python functions: a function and its rules.
 
     A subclass says which method of a trace handles it (`process`) and which parameters
@@ -94,7 +83,7 @@ class CustomCallPrimitive(Primitive):
         """Call `fun` on the last argument, a list, with the rules before it."""
         return self.call_in(state.trace, fun, *rules_and_args, **params)
 
-    def call_in(self, trace: Trace, *call: Any, **params: Any) -> list[Any]:
+    def call_in(self, trace: language.Trace, *call: Any, **params: Any) -> list[Any]:
         return getattr(trace, self.process)(self, *call, **params)
 
     def bind(self, *args: Any, **params: Any) -> list[Any]:
@@ -115,13 +104,13 @@ class CustomCallPrimitive(Primitive):
         closed, consts = _trace_call(fun, args)
         params = {"call_jaxpr": closed, **dict(zip(self.rules, rules))}
         params |= {"num_consts": len(consts), **options}
-        args, effects = [*consts, *args], no_effects
+        args, effects = [*consts, *args], language.no_effects
         if closed.effects:
             effects = of_equation(closed.jaxpr, [trace.to_atom(arg) for arg in args])
-        outvars = [Var(aval) for aval in closed.out_avals]
+        outvars = [language.Var(aval) for aval in closed.out_avals]
         atoms = [trace.to_atom(arg) for arg in args]
         source = source_info.current()
-        eqn = JaxprEqn(atoms, outvars, self, params, effects, source)
+        eqn = language.JaxprEqn(atoms, outvars, self, params, effects, source)
         trace.eqns.append(eqn)
         if events.subscribers:
             events.emit("bind", trace=trace, eqn=eqn)
@@ -141,17 +130,19 @@ class CustomCallPrimitive(Primitive):
         return outs, out_dims or dims_of_rules
 
 
-def _trace_call(fun: Any, args: Sequence[Any]) -> tuple[ClosedJaxpr, list[Any]]:
+def _trace_call(
+    fun: Any, args: Sequence[Any]
+) -> tuple[language.ClosedJaxpr, list[Any]]:
     """A flat function as a program; its constants become leading arguments."""
     if isinstance(fun, RunJaxpr):
         return fun.closed, []
-    avals = [get_aval(arg) for arg in args]
+    avals = [language.get_aval(arg) for arg in args]
     place = signatures.fun_place(getattr(fun, "fun", fun))
     name = getattr(fun, "name", fun_name(fun))
-    debug_info = DebugInfo("custom_jvp/vjp", name, place)
+    debug_info = language.DebugInfo("custom_jvp/vjp", name, place)
     with source_info.fresh_context():
         jaxpr, consts = partial_eval.trace_to_jaxpr(fun, avals, debug_info)
-    return ClosedJaxpr(partial_eval.convert_constvars_jaxpr(jaxpr)), consts
+    return language.ClosedJaxpr(partial_eval.convert_constvars_jaxpr(jaxpr)), consts
 
 
 def def_custom_call(primitive: CustomCallPrimitive) -> CustomCallPrimitive:
@@ -162,22 +153,22 @@ def def_custom_call(primitive: CustomCallPrimitive) -> CustomCallPrimitive:
     enter(discharge_rules, primitive, _discharge)
     for rule in ("jvp", "batch"):
         primitive.without(rule, "traces treat custom calls by a method of their own")
-    register(primitive)
+    language.register(primitive)
     return primitive
 
 
-def _transpose(cts, *args, call_jaxpr: ClosedJaxpr, **_) -> None:
+def _transpose(cts, *args, call_jaxpr: language.ClosedJaxpr, **_) -> None:
     """A custom call in a linear program is transposed like what it computes."""
     autodiff.backward_pass(call_jaxpr.jaxpr, call_jaxpr.consts, args, cts)
 
 
-def _dce(used, eqn) -> JaxprEqn:
+def _dce(used, eqn) -> language.JaxprEqn:
     """Keep a custom call whole: its rule may need values that the call does not."""
     return eqn
 
 
-def _discharge(discharged, *args, call_jaxpr: ClosedJaxpr, **_) -> tuple:
+def _discharge(discharged, *args, call_jaxpr: language.ClosedJaxpr, **_) -> tuple:
     """Only what the call computes: all derivatives were taken before."""
     pure = discharge.discharge_state(call_jaxpr, discharged)
-    results = eval_jaxpr(pure.jaxpr, pure.consts, *args)
+    results = language.eval_jaxpr(pure.jaxpr, pure.consts, *args)
     return discharge.split_contents(results, discharged)

@@ -14,17 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from minijax.core import autodiff, dtypes, partial_eval, signatures
-from minijax.core.language import (
-    ClosedJaxpr,
-    Jaxpr,
-    Primitive,
-    ShapedArray,
-    Tracer,
-    eval_jaxpr,
-    get_aval,
-    register,
-)
+from minijax.core import autodiff, dtypes, language, partial_eval, signatures
 from minijax.core.rules import Zero, instantiate, is_linear, zeros_of
 from minijax.core.signatures import check_callable
 from minijax.core.trees import tree_flatten, tree_structure, tree_unflatten
@@ -43,7 +33,7 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
     """
 
     def zero(x: Any) -> Any:
-        aval: Any = get_aval(x).to_tangent_aval()
+        aval: Any = language.get_aval(x).to_tangent_aval()
         return SymbolicZero(aval) if symbolic_zeros else zeros_of(aval)
 
     return tree_map(zero, val)
@@ -58,7 +48,7 @@ def zero_from_primal(val: Any, symbolic_zeros: bool = False) -> Any:
 class _Residuals:
     """The program that pulls a cotangent back; its constants are what is saved."""
 
-    jaxpr: Jaxpr
+    jaxpr: language.Jaxpr
     in_tree: Any
     out_tree: Any
     consts: Any
@@ -92,7 +82,7 @@ def custom_gradient(fun: Callable) -> Callable:
     def fwd(*args: Any, **kwargs: Any) -> tuple:
         value, pullback = fun(*args, **kwargs)
         leaves, out_tree = tree_flatten((value,))
-        avals = [get_aval(leaf).to_ct_aval() for leaf in leaves]
+        avals = [language.get_aval(leaf).to_ct_aval() for leaf in leaves]
         in_trees: list[Any] = []
 
         def flat(*cts: Any) -> list[Any]:
@@ -111,7 +101,7 @@ def custom_gradient(fun: Callable) -> Callable:
                 f"the cotangent has the structure {out_tree}, but the value of the "
                 f"function has {res.out_tree}."
             )
-        flat_answer = eval_jaxpr(res.jaxpr, res.consts, *leaves)
+        flat_answer = language.eval_jaxpr(res.jaxpr, res.consts, *leaves)
         answer = tree_unflatten(res.in_tree, flat_answer)
         return (answer,) if res.in_tree == tree_structure(0) else answer
 
@@ -167,13 +157,15 @@ def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list[A
 
 def _may_have_tangent(value: Any) -> bool:
     """Whether a value may carry a tangent, now or when a program is differentiated."""
-    if not isinstance(value, Tracer):
+    if not isinstance(value, language.Tracer):
         return False
     if isinstance(value, autodiff.JVPTracer):
         return type(value.tangent) is not Zero or _may_have_tangent(value.primal)
     if isinstance(value, partial_eval.DynamicJaxprTracer):
         aval = value.aval.to_tangent_aval()
-        return isinstance(aval, ShapedArray) and not dtypes.is_float0(aval.dtype)
+        return isinstance(aval, language.ShapedArray) and not dtypes.is_float0(
+            aval.dtype
+        )
     return _may_have_tangent(getattr(value, "value", None))
 
 
@@ -181,7 +173,9 @@ def _may_have_tangent(value: Any) -> bool:
 # linear_call
 # ----------------------------------------------------------------------------------
 
-linear_call_p = register(Primitive("linear_call", multiple_results=True))
+linear_call_p = language.register(
+    language.Primitive("linear_call", multiple_results=True)
+)
 def_call(linear_call_p, "callee")
 linear_call_p.without("batch", "JAX has none: batch the functions inside")
 
@@ -206,10 +200,10 @@ def linear_call(
     callee, consts, out_tree = trace_with_consts(fun, args, "linear_call fun")
     example = (residual_args, tree_unflatten(out_tree, callee.out_avals))
     in_tree = tree_structure(example)
-    avals = [*(get_aval(x) for x in residuals), *callee.out_avals]
+    avals = [*(language.get_aval(x) for x in residuals), *callee.out_avals]
     known: list[Any] = []
 
-    def transpose_thunk() -> tuple[ClosedJaxpr, list[Any]]:
+    def transpose_thunk() -> tuple[language.ClosedJaxpr, list[Any]]:
         if not known:
             closed, own, tree = trace_at_types(
                 fun_transpose, in_tree, avals, "linear_call fun_transpose"

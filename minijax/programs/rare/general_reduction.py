@@ -14,17 +14,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import arithmetic as elementwise
-from minijax.core import batching, hlo, partial_eval, rules, shaping, sums
-from minijax.core.language import (
-    AbstractValue,
-    ClosedJaxpr,
-    DebugInfo,
-    ShapedArray,
-    Tracer,
-    get_aval,
-    to_concrete_value,
-    weakref_lru_cache,
-)
+from minijax.core import batching, hlo, language, partial_eval, rules, shaping, sums
 from minijax.core.rules import AxisData, Zero, batch_at_front, no_axis_name, not_mapped
 from minijax.core.trees import tree_flatten, tree_unflatten
 from minijax.primitives import families
@@ -59,7 +49,9 @@ def flat_pair(operands: Any, init_values: Any) -> tuple[list[Any], list[Any], An
     return flat, starts, tree
 
 
-def _reduce_types(*avals: ShapedArray, jaxpr, dimensions, **_) -> list[ShapedArray]:
+def _reduce_types(
+    *avals: language.ShapedArray, jaxpr, dimensions, **_
+) -> list[language.ShapedArray]:
     operands, starts = halves(avals)
     if any(start.shape for start in starts):
         shapes = [start.shape for start in starts]
@@ -113,7 +105,7 @@ def _reduce_meaning(*arrays, jaxpr, dimensions, **_) -> list[np.ndarray]:
 reduce_p = families.several_results("reduce", _reduce_types, _reduce_meaning)
 
 
-def _for_each_entry(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
+def _for_each_entry(closed: language.ClosedJaxpr) -> Callable[..., list[Any]]:
     """A program of scalars as a function of arrays, by one `vmap` for each axis."""
 
     def along(fun: Callable, size: int) -> Callable:
@@ -126,7 +118,7 @@ def _for_each_entry(closed: ClosedJaxpr) -> Callable[..., list[Any]]:
 
     def combine(*values: Any) -> list[Any]:
         fun: Callable = jaxpr_as_fun(closed)
-        for size in reversed(get_aval(values[0]).shape):
+        for size in reversed(language.get_aval(values[0]).shape):
             fun = along(fun, size)
         return fun(*values)
 
@@ -202,10 +194,10 @@ def _reduce_lowering(ctx, *values, jaxpr, dimensions, **_) -> list[Any]:
 # ----------------------------------------------------------------------------------
 
 
-@weakref_lru_cache
+@language.weakref_lru_cache
 def _traced(
-    computation: Callable, avals: tuple[AbstractValue, ...], tree: Any
-) -> tuple[ClosedJaxpr, Any]:
+    computation: Callable, avals: tuple[language.AbstractValue, ...], tree: Any
+) -> tuple[language.ClosedJaxpr, Any]:
     """The program of a computation on scalars of these types, and its result's tree."""
     out_trees = []
 
@@ -218,19 +210,23 @@ def _traced(
 
     name = getattr(computation, "__name__", type(computation).__name__)
     jaxpr, consts = partial_eval.trace_to_jaxpr(
-        flat, (*avals, *avals), DebugInfo("reduce comp", name)
+        flat, (*avals, *avals), language.DebugInfo("reduce comp", name)
     )
-    if any(isinstance(const, Tracer) for const in consts):
+    if any(isinstance(const, language.Tracer) for const in consts):
         raise NotImplementedError(
             "Reduction computations can't close over Tracers: pass the value as a "
             "further operand of lax.reduce, broadcast to the shape of the others."
         )
-    return ClosedJaxpr(jaxpr, consts), out_trees[0]
+    return language.ClosedJaxpr(jaxpr, consts), out_trees[0]
 
 
 def _known_reduction(computation: Callable, starts: Sequence[Any]) -> Callable | None:
     """The reduction that a computation and its initial value amount to, if one does."""
-    if len(starts) != 1 or not is_concrete(starts[0]) or get_aval(starts[0]).shape:
+    if (
+        len(starts) != 1
+        or not is_concrete(starts[0])
+        or language.get_aval(starts[0]).shape
+    ):
         return None
     known = {
         elementwise.add: (sums.reduce_sum, sums.zero),
@@ -238,14 +234,14 @@ def _known_reduction(computation: Callable, starts: Sequence[Any]) -> Callable |
         extrema.max: (reductions.reduce_max, reductions.lowest),
         extrema.min: (reductions.reduce_min, reductions.highest),
     }
-    dtype = get_aval(starts[0]).dtype
+    dtype = language.get_aval(starts[0]).dtype
     if rules.accepts(rules.bool_or_int, dtype):
         known[comparing.bitwise_or] = (reductions.reduce_or, sums.zero)
         known[comparing.bitwise_xor] = (reductions.reduce_xor, sums.zero)
         known[comparing.bitwise_and] = (reductions.reduce_and, reductions.all_bits)
     for function, (reduction, neutral) in known.items():
         if computation is function:
-            start = np.asarray(to_concrete_value(starts[0]))
+            start = np.asarray(language.to_concrete_value(starts[0]))
             return reduction if start == neutral(dtype) else None
     return None
 
@@ -275,7 +271,7 @@ def reduce(
         out = known(*flat_operands, dimensions, **options)
         weak_type = all(map(element_types.is_weakly_typed, (*flat_operands, *starts)))
         return shaping.convert_element_type_to(out, weak_type=weak_type)
-    avals = tuple(get_aval(start) for start in starts)
+    avals = tuple(language.get_aval(start) for start in starts)
     jaxpr, out_tree = _traced(computation, avals, start_tree)
     outs = reduce_p.bind(
         *flat_operands,

@@ -8,40 +8,32 @@ from __future__ import annotations
 
 from typing import Any
 
-from minijax.core.language import (
-    ClosedJaxpr,
-    Jaxpr,
-    JaxprEqn,
-    Literal,
-    ShapedArray,
-    Var,
-    weakref_lru_cache,
-)
+from minijax.core import language
 from minijax.primitives.parallel.collectives import psum_p
 from minijax.primitives.parallel.variation import CASTS, SUMS
 
 
-@weakref_lru_cache
-def without_variation(closed: ClosedJaxpr) -> ClosedJaxpr:
+@language.weakref_lru_cache
+def without_variation(closed: language.ClosedJaxpr) -> language.ClosedJaxpr:
     """The program with plain types, in which `psum` stands for `psum_invariant`."""
-    return ClosedJaxpr(_plain(closed.jaxpr), closed.consts)
+    return language.ClosedJaxpr(_plain(closed.jaxpr), closed.consts)
 
 
 def _plain_type(aval: Any) -> Any:
-    if not isinstance(aval, ShapedArray) or not (aval.vma or aval.cut):
+    if not isinstance(aval, language.ShapedArray) or not (aval.vma or aval.cut):
         return aval
     inside = aval.cut is not None and aval.cut.mesh.are_all_axes_manual
     return aval.update(vma=frozenset(), sharding=None if inside else aval.cut)
 
 
-def _plain(jaxpr: Jaxpr) -> Jaxpr:
-    new: dict[Var, Any] = {}
+def _plain(jaxpr: language.Jaxpr) -> language.Jaxpr:
+    new: dict[language.Var, Any] = {}
 
     def read(atom: Any) -> Any:
-        return atom if type(atom) is Literal else new[atom]
+        return atom if type(atom) is language.Literal else new[atom]
 
-    def write(var: Var) -> Var:
-        new[var] = Var(_plain_type(var.aval))
+    def write(var: language.Var) -> language.Var:
+        new[var] = language.Var(_plain_type(var.aval))
         return new[var]
 
     constvars = list(map(write, jaxpr.constvars))
@@ -56,7 +48,7 @@ def _plain(jaxpr: Jaxpr) -> Jaxpr:
         if primitive in SUMS:
             primitive, params = psum_p, {**params, "axis_index_groups": None}
         eqns.append(
-            JaxprEqn(
+            language.JaxprEqn(
                 inputs,
                 list(map(write, eqn.outvars)),
                 primitive,
@@ -70,9 +62,9 @@ def _plain(jaxpr: Jaxpr) -> Jaxpr:
 
 
 def _plain_value(value: Any) -> Any:
-    if isinstance(value, ClosedJaxpr):
+    if isinstance(value, language.ClosedJaxpr):
         return without_variation(value)
-    if isinstance(value, Jaxpr):
+    if isinstance(value, language.Jaxpr):
         return _plain(value)
     if type(value) is tuple:
         return tuple(map(_plain_value, value))
