@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from jaxlib import _jax
+from jaxlib import _jax  # type: ignore[attr-defined]
 
 from minijax.core import hlo
 

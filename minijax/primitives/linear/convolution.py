@@ -608,7 +608,7 @@ def conv_general_dilated_local(
         get_aval(lhs).shape, (1, 1, *filter_shape), dimension_numbers
     )
     batch = tuple(zip(*sorted(zip(out[2:], kernel[2:]))))
-    numbers = (((out[1],), (kernel[1],)), batch)
+    numbers: Any = (((out[1],), (kernel[1],)), batch)
     result = products.dot_general(patches, rhs, numbers, precision=precision)
     axes = list(range(len(out) - 2))
     for place, axis in sorted(zip(out, (len(out) - 2, len(out) - 1))):

@@ -43,3 +43,5 @@ print(
     )
 )
 print(optax.sigmoid_binary_cross_entropy(logits, 1.0), optax.global_norm(logits))
+# Places its numbers as `jax.typeof(leaf).sharding` says, which is over no mesh here.
+print(optax.tree_utils.tree_random_like(jax.random.key(2), {"w": logits}))
