@@ -100,6 +100,7 @@ PHRASES: dict[str, str] = {
     "scatter-add": "added into entries at indices",
     "slice": "a block, cut out at fixed places",
     # many numbers to one
+    "approx_top_k": "the {k} largest or smallest, nearly",
     "argmax": "place of the largest along {axes}",
     "argmin": "place of the smallest along {axes}",
     "cumlogsumexp": "running log of sums of exponentials",
