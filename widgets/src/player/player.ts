@@ -342,6 +342,7 @@ export class Player {
     made.tabIndex = 0;
     set(made, "role", "separator");
     set(made, "aria-orientation", "vertical");
+    set(made, "aria-valuenow", 50);
     label(made, "pane widths");
     const name = `mj ${this.frame.kind} ${at}`;
     let kept: Record<string, unknown> = {};
@@ -351,28 +352,28 @@ export class Player {
       // A page that may keep nothing forgets it.
     }
     const share = (wanted: number): void => {
-      const part = clamp(wanted, 0.15, 0.85);
+      const part = clamp(wanted, 15, 85);
       kept[name] = part;
-      set(made, "aria-valuenow", Math.round(100 * part));
+      set(made, "aria-valuenow", part);
       [left, right].forEach((column, index) => {
         flag(column, "shared");
-        column.style.flexGrow = String(100 * (index ? 1 - part : part));
+        column.style.flexGrow = String(index ? 100 - part : part);
       });
       for (const scene of this.#scenes) scene.choose();
     };
     const place = (x: number): number => {
       const from = bounds(left).left;
-      return (x - from) / (bounds(right).right - from);
+      return Math.round((100 * (x - from)) / (bounds(right).right - from));
     };
     listen(made, "pointerdown", (event) => {
       event.preventDefault();
       drag(({ clientX }) => share(place(clientX)));
     });
     listen(made, "keydown", (event) => {
-      const by = { ArrowLeft: -1, ArrowRight: 1 }[event.key];
+      const by = { ArrowLeft: -5, ArrowRight: 5 }[event.key];
       if (!by) return;
       event.stopPropagation();
-      share(place(bounds(right).left) + by / 20);
+      share(place(bounds(right).left) + by);
     });
     if (kept[name]) share(Number(kept[name]));
     right.append(made);

@@ -82,7 +82,7 @@ accent-color:&value;|transparent}
 .column.wide{flex:1 1 100%}
 .column:where(.shared){flex-basis:0;min-width:120px}
 .handle{position:absolute;inset:0 auto 0 -12px;width:12px;cursor:col-resize;touch-action:none}
-.handle:is(:hover,:focus-visible){|linear-gradient(&line,&line) 5px/2px no-repeat}
+.handle:is(:hover,:focus-visible){|&line;opacity:.4}
 .pane{min-width:0;flex:none;|&base;border-radius:4px;max-height:max(480px,100vh - 200px);
 overflow:auto;position:relative}
 .pane:not(:only-child){max-height:max(300px,66vh)}
