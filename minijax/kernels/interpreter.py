@@ -20,16 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import source_info, trees
-from minijax.core.language import (
-    ClosedJaxpr,
-    Jaxpr,
-    JaxprEqn,
-    Literal,
-    Primitive,
-    Var,
-    jaxprs_in_params,
-)
+from minijax.core import language, source_info, trees
 from minijax.kernels import copies, masked_access
 from minijax.kernels.grid_context import (
     Place,
@@ -74,7 +65,7 @@ def reset_tpu_interpret_mode_state() -> None:
 
 def interpret_grid(
     *args: Any,
-    jaxpr: Jaxpr,
+    jaxpr: language.Jaxpr,
     grid_mapping: GridMapping,
     input_output_aliases: tuple[tuple[int, int], ...],
     interpret: InterpretParams,
@@ -132,7 +123,7 @@ def interpret_grid(
     return [memory.array for memory in memories[len(operands) : blocked]]
 
 
-def names_of(jaxpr: Jaxpr, mapping: GridMapping) -> list[str]:
+def names_of(jaxpr: language.Jaxpr, mapping: GridMapping) -> list[str]:
     """What messages call each ref: the kernel's argument, if the user wrote it."""
     names = list(jaxpr.debug_info.arg_names)
     missing = len(jaxpr.invars) - len(names)
@@ -187,7 +178,7 @@ def schedule_of(
 
 def _run_program(
     run: Run,
-    jaxpr: Jaxpr,
+    jaxpr: language.Jaxpr,
     mapping: GridMapping,
     grid: Sequence[int],
     indices: tuple[int, ...],
@@ -206,7 +197,7 @@ def _run_program(
         else:
             blocks.append(whole(memory))
     run.watch.begin(blocks)
-    run.run(ClosedJaxpr(jaxpr), blocks)
+    run.run(language.ClosedJaxpr(jaxpr), blocks)
 
 
 def starts_of(
@@ -261,23 +252,27 @@ class Run:
         self.watch = watch
         self.place = place
 
-    def run(self, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
+    def run(self, closed: language.ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
         jaxpr = closed.jaxpr
-        env: dict[Var, Any] = dict(zip(jaxpr.constvars, closed.consts))
+        env: dict[language.Var, Any] = dict(zip(jaxpr.constvars, closed.consts))
         env.update(zip(jaxpr.invars, args, strict=True))
         read = _variables_read(jaxpr)
         for eqn in jaxpr.eqns:
-            inputs = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
+            inputs = [
+                v.val if type(v) is language.Literal else env[v] for v in eqn.invars
+            ]
             used = [var in read for var in eqn.outvars]
             outputs = self.equation(eqn, inputs, used)
             env.update(zip(eqn.outvars, outputs))
-        return [v.val if type(v) is Literal else env[v] for v in jaxpr.outvars]
+        return [v.val if type(v) is language.Literal else env[v] for v in jaxpr.outvars]
 
-    def equation(self, eqn: JaxprEqn, inputs: list[Any], used: list[bool]) -> list:
+    def equation(
+        self, eqn: language.JaxprEqn, inputs: list[Any], used: list[bool]
+    ) -> list:
         rule = _rules.get(eqn.primitive)
         if rule is not None:
             return rule(self, eqn, inputs, used)
-        inner = list(jaxprs_in_params(eqn.params))
+        inner = list(language.jaxprs_in_params(eqn.params))
         if inner and (
             any(isinstance(x, Block) for x in inputs)
             or any(eqn.primitive in _rules for p in inner for eqn in p.eqns)
@@ -290,23 +285,23 @@ class Run:
             )
         return _compute(eqn, inputs)
 
-    def call(self, eqn: JaxprEqn, inputs: list[Any]) -> list[Any]:
+    def call(self, eqn: language.JaxprEqn, inputs: list[Any]) -> list[Any]:
         for key in ("jaxpr", "call_jaxpr"):
             program = eqn.params.get(key)
-            if isinstance(program, Jaxpr):
-                program = ClosedJaxpr(program)
-            if isinstance(program, ClosedJaxpr):
+            if isinstance(program, language.Jaxpr):
+                program = language.ClosedJaxpr(program)
+            if isinstance(program, language.ClosedJaxpr):
                 return self.run(program, inputs)
         raise NotImplementedError(f"the interpreter has no rule for '{eqn.primitive}'.")
 
 
-def _variables_read(jaxpr: Jaxpr) -> set:
+def _variables_read(jaxpr: language.Jaxpr) -> set:
     """The variables that a program uses after they are bound."""
     atoms = itertools.chain(jaxpr.outvars, *(eqn.invars for eqn in jaxpr.eqns))
-    return {atom for atom in atoms if type(atom) is not Literal}
+    return {atom for atom in atoms if type(atom) is not language.Literal}
 
 
-def _compute(eqn: JaxprEqn, inputs: list[Any]) -> list[Any]:
+def _compute(eqn: language.JaxprEqn, inputs: list[Any]) -> list[Any]:
     """An equation without refs, by its meaning in NumPy or by XLA."""
     primitive, several = eqn.primitive, eqn.primitive.multiple_results
     avals: list[Any] = [v.aval for v in eqn.invars]
@@ -324,7 +319,7 @@ def _compute(eqn: JaxprEqn, inputs: list[Any]) -> list[Any]:
     ]
 
 
-def _line(eqn: JaxprEqn) -> str:
+def _line(eqn: language.JaxprEqn) -> str:
     """The user's line as a message shows it: `kernel.py:12: o_ref[...] = x`."""
     frame = source_info.user_frame(eqn.source_info)
     if frame is None:
@@ -447,7 +442,7 @@ def _run_scoped(run: Run, eqn, inputs, used) -> list[Any]:
         name = names[number] if number < len(names) else "ref"
         own.append(whole(_empty(run.watch, name, var.aval.inner_aval, True)))
     opened = jaxpr.replace(constvars=[], invars=[*jaxpr.constvars, *jaxpr.invars])
-    return run.run(ClosedJaxpr(opened), [*inputs, *own])
+    return run.run(language.ClosedJaxpr(opened), [*inputs, *own])
 
 
 def _cond(run: Run, eqn, inputs, used) -> list[Any]:
@@ -482,7 +477,7 @@ def _scan(run: Run, eqn, inputs, used) -> list[Any]:
     return [*carry, *stacked]
 
 
-_rules: dict[Primitive, Callable] = {
+_rules: dict[language.Primitive, Callable] = {
     program_id_p: _program_id,
     axis_index_p: _program_id,
     num_programs_p: _num_programs,

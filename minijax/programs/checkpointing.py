@@ -37,6 +37,7 @@ from minijax.core import (
     dtypes,
     errors,
     hlo,
+    language,
     partial_eval,
     signatures,
     source_info,
@@ -44,21 +45,6 @@ from minijax.core import (
 from minijax.core.effects import remat_allowed_effects
 from minijax.core.errors import api_boundary
 from minijax.core.events import enter
-from minijax.core.language import (
-    ClosedJaxpr,
-    Jaxpr,
-    JaxprEqn,
-    Literal,
-    Primitive,
-    ShapedArray,
-    Tracer,
-    Var,
-    eval_jaxpr,
-    register,
-    set_current_trace,
-    shaped_abstractify,
-    weakref_lru_cache,
-)
 from minijax.core.rules import Accumulator, Zero
 from minijax.core.signatures import check_callable, fun_name, wraps
 from minijax.core.trees import tree_flatten, tree_unflatten
@@ -133,7 +119,7 @@ def checkpoint(
         static = tuple((n, _Static(args[n])) for n in sorted(positions))
         dynamic = [x for n, x in enumerate(args) if n not in positions]
         leaves, in_tree = tree_flatten((tuple(dynamic), kwargs))
-        in_avals = tuple(shaped_abstractify(leaf) for leaf in leaves)
+        in_avals = tuple(language.shaped_abstractify(leaf) for leaf in leaves)
         jaxpr, consts, out_tree = _trace(fun, static, in_tree, in_avals)
         prevented: bool | tuple[bool, ...] = prevent_cse  # type: ignore[assignment]
         if isinstance(prevent_cse, tuple):
@@ -193,7 +179,7 @@ class _Static:
 
 def _trace(
     fun: Callable, static: tuple, in_tree: Any, in_avals: tuple
-) -> tuple[Jaxpr, list[Any], Any]:
+) -> tuple[language.Jaxpr, list[Any], Any]:
     """(program with its constants as first inputs, constants, tree of the result).
 
     One program for each kind of arguments: two calls then print as one `let`.
@@ -204,7 +190,7 @@ def _trace(
         if "weak reference" not in str(error) and "unhashable" not in str(error):
             raise
         return _trace_function(fun, static, in_tree, in_avals)
-    if any(isinstance(const, Tracer) for const in traced[1]):
+    if any(isinstance(const, language.Tracer) for const in traced[1]):
         # It closes over values of a transformation, which do not outlive it.
         return _trace_function(fun, static, in_tree, in_avals)
     return traced
@@ -212,7 +198,7 @@ def _trace(
 
 def _trace_function(
     fun: Callable, static: tuple, in_tree: Any, in_avals: tuple
-) -> tuple[Jaxpr, list[Any], Any]:
+) -> tuple[language.Jaxpr, list[Any], Any]:
     out_trees: list[Any] = []
     by_place = {n: value.value for n, value in static}
 
@@ -234,20 +220,20 @@ def _trace_function(
     return partial_eval.convert_constvars_jaxpr(jaxpr), consts, out_trees[0]
 
 
-_trace_cached = weakref_lru_cache(_trace_function)
+_trace_cached = language.weakref_lru_cache(_trace_function)
 
 
 # ----------------------------------------------------------------------------------
 # The primitive
 # ----------------------------------------------------------------------------------
 
-remat_p = register(Primitive("remat2", multiple_results=True))
+remat_p = language.register(language.Primitive("remat2", multiple_results=True))
 def_call(remat_p, "jaxpr")
 call_discharge(remat_p, "jaxpr")
 
 
-@weakref_lru_cache
-def _dce(jaxpr: Jaxpr, used) -> tuple[Jaxpr, list[bool]]:
+@language.weakref_lru_cache
+def _dce(jaxpr: language.Jaxpr, used) -> tuple[language.Jaxpr, list[bool]]:
     """`dce_jaxpr`, cached, so that equal checkpoints share one program."""
     return partial_eval.dce_jaxpr(jaxpr, used)
 
@@ -258,7 +244,11 @@ def _for_inputs(prevent_cse: bool | tuple[bool, ...], change: Callable) -> Any:
 
 
 def _bind_changed(
-    closed: ClosedJaxpr, kept: Sequence[bool], args: Any, new: Sequence[Any], **params
+    closed: language.ClosedJaxpr,
+    kept: Sequence[bool],
+    args: Any,
+    new: Sequence[Any],
+    **params,
 ) -> list[Any]:
     """Bind a program made from that of an equation with the arguments `args`.
 
@@ -306,8 +296,8 @@ def _remat_partial_eval(trace, args, params) -> list[Any]:
     known, used_known = _dce(split.known, (*[True] * num_known, *used_res))
     rounded = _insert_reduce_precision(known, sum(used_res))
     known_args = where(used_known, where_not(unknown, args))
-    with set_current_trace(trace.known):
-        outputs = eval_jaxpr(rounded, (), *known_args)
+    with language.set_current_trace(trace.known):
+        outputs = language.eval_jaxpr(rounded, (), *known_args)
     known_out = iter(outputs[:num_known])
     residuals = outputs[num_known:]
     staged_args = where(used_args, args)
@@ -316,7 +306,7 @@ def _remat_partial_eval(trace, args, params) -> list[Any]:
         lambda flags: [*[True] * len(residuals), *where(used_args, flags)],
     )
     new_params = dict(params, jaxpr=rest, differentiated=True, prevent_cse=prevent_cse)
-    with set_current_trace(trace.unknown):
+    with language.set_current_trace(trace.unknown):
         answers = iter(remat_p.bind(*residuals, *staged_args, **new_params))
     return [next(answers) if flag else next(known_out) for flag in split.unknown_out]
 
@@ -324,24 +314,26 @@ def _remat_partial_eval(trace, args, params) -> list[Any]:
 remat_p.partial_eval = _remat_partial_eval
 
 
-@weakref_lru_cache
-def _insert_reduce_precision(jaxpr: Jaxpr, num_res: int) -> Jaxpr:
+@language.weakref_lru_cache
+def _insert_reduce_precision(jaxpr: language.Jaxpr, num_res: int) -> language.Jaxpr:
     """The program with those residuals rounded that its own equations also read."""
     residuals = jaxpr.outvars[len(jaxpr.outvars) - num_res :]
-    used = {v for eqn in jaxpr.eqns for v in eqn.invars if isinstance(v, Var)}
+    used = {v for eqn in jaxpr.eqns for v in eqn.invars if isinstance(v, language.Var)}
     invars, eqns = list(jaxpr.invars), list(jaxpr.eqns)
     for var in dict.fromkeys(residuals):
         aval = var.aval
-        if not isinstance(aval, ShapedArray) or var not in used:
+        if not isinstance(aval, language.ShapedArray) or var not in used:
             continue
         if not dtypes.issubdtype(aval.dtype, np.inexact):
             continue
         info = dtypes.finfo(aval.dtype)
         bits = {"exponent_bits": info.nexp, "mantissa_bits": info.nmant}
-        exact = Var(aval)
+        exact = language.Var(aval)
         where_now = source_info.current()
         round_p = casting.reduce_precision_p
-        rounding = JaxprEqn([exact], [var], round_p, bits, frozenset(), where_now)
+        rounding = language.JaxprEqn(
+            [exact], [var], round_p, bits, frozenset(), where_now
+        )
         if var in invars:
             invars[invars.index(var)] = exact
             eqns.insert(0, rounding)
@@ -363,7 +355,7 @@ def _remat_custom_rule(saveable, unknown, inst, eqn) -> tuple:
     split = rematerialize.partial_eval_jaxpr_custom(
         params["jaxpr"], unknown, inst, False, False, saveable
     )
-    residuals = [Var(v.aval) for v in split.staged.invars[: split.num_res]]
+    residuals = [language.Var(v.aval) for v in split.staged.invars[: split.num_res]]
     prevent_cse = params["prevent_cse"]
     known = rewritten(
         eqn,
@@ -382,7 +374,7 @@ def _remat_custom_rule(saveable, unknown, inst, eqn) -> tuple:
         ),
         differentiated=True,
     )
-    needed = [v for v in where_not(inst, eqn.invars) if isinstance(v, Var)]
+    needed = [v for v in where_not(inst, eqn.invars) if isinstance(v, language.Var)]
     return known, staged, split.unknown_out, split.inst_out, [*needed, *residuals]
 
 
@@ -399,10 +391,10 @@ def _remat_transpose(cts, *args, **params) -> None:
     autodiff.accumulate(args, answered, answers)
 
 
-@weakref_lru_cache
+@language.weakref_lru_cache
 def _transpose(
-    closed: ClosedJaxpr, linear: tuple[bool, ...], zero_cts: tuple[bool, ...]
-) -> tuple[ClosedJaxpr, list[bool]]:
+    closed: language.ClosedJaxpr, linear: tuple[bool, ...], zero_cts: tuple[bool, ...]
+) -> tuple[language.ClosedJaxpr, list[bool]]:
     """A program that recomputes the nonlinear part and transposes the linear part.
 
     The second result flags those linear inputs that it has a cotangent for.
@@ -416,7 +408,7 @@ def _transpose(
             closed, linear
         )
         with extend_name_stack("rematted_computation"):
-            outputs = eval_jaxpr(known.jaxpr, known.consts, *values)
+            outputs = language.eval_jaxpr(known.jaxpr, known.consts, *values)
         num_known = len(unknown_out) - sum(unknown_out)
         residuals = partial_eval.fill_forwarded(
             forwarded, [*closed.consts, *values], outputs[num_known:]
@@ -438,7 +430,7 @@ def _transpose(
     in_avals = where_not(linear, closed.in_avals)
     in_avals += [aval.to_ct_aval() for aval in where_not(zero_cts, closed.out_avals)]
     jaxpr, consts = partial_eval.trace_to_jaxpr(transposed, in_avals, closed.debug_info)
-    return ClosedJaxpr(jaxpr, consts), answered
+    return language.ClosedJaxpr(jaxpr, consts), answered
 
 
 @remat_p.def_batch
@@ -451,7 +443,7 @@ def _remat_batch(axis_data, args, dims, **params) -> tuple:
     return outputs, [0 if flag else None for flag in mapped]
 
 
-def _remat_dce(used, eqn) -> JaxprEqn:
+def _remat_dce(used, eqn) -> language.JaxprEqn:
     jaxpr, needed = _dce(eqn.params["jaxpr"], tuple(used))
     prevent_cse = _for_inputs(
         eqn.params["prevent_cse"], lambda flags: where(needed, flags)
@@ -464,7 +456,7 @@ remat_p.dce = _remat_dce
 
 
 @remat_p.def_lowering
-def _remat_lowering(ctx, *operands, jaxpr: Jaxpr, **params) -> list[Any]:
+def _remat_lowering(ctx, *operands, jaxpr: language.Jaxpr, **params) -> list[Any]:
     """The program inline, behind a barrier if XLA must not merge it with its copy."""
     flags = params["prevent_cse"]
     if isinstance(flags, bool):
@@ -491,7 +483,7 @@ def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[tuple[Any, s
     the line of the operation that computes it.
     """
     leaves, in_tree = tree_flatten((args, kwargs))
-    linear: list[Jaxpr] = []
+    linear: list[language.Jaxpr] = []
 
     def residuals_of(*flat: Any) -> list[Any]:
         def call(*flat: Any) -> Any:
@@ -509,24 +501,29 @@ def saved_residuals(f: Callable, *args: Any, **kwargs: Any) -> list[tuple[Any, s
     return [(v.aval, "from a literal") for v in literals] + _sources(jaxpr, names)
 
 
-def _literals_of(jaxpr: Jaxpr) -> list[Literal]:
+def _literals_of(jaxpr: language.Jaxpr) -> list[language.Literal]:
     """The scalars that a linear program multiplies with."""
     found = [
-        atom for eqn in jaxpr.eqns for atom in eqn.invars if isinstance(atom, Literal)
+        atom
+        for eqn in jaxpr.eqns
+        for atom in eqn.invars
+        if isinstance(atom, language.Literal)
     ]
     return list({id(atom.val): atom for atom in found}.values())
 
 
-def _sources(jaxpr: Jaxpr, names: Sequence[str]) -> list[tuple[Any, str]]:
+def _sources(jaxpr: language.Jaxpr, names: Sequence[str]) -> list[tuple[Any, str]]:
     # Of a rounded value, what it was rounded from.
     rounded = {
         eqn.outvars[0]: eqn.invars[0]
         for eqn in jaxpr.eqns
         if eqn.primitive is casting.reduce_precision_p
     }
-    saved = {rounded.get(v, v) for v in jaxpr.outvars if isinstance(v, Var)}
+    saved = {rounded.get(v, v) for v in jaxpr.outvars if isinstance(v, language.Var)}
     found: list[tuple[Any, str]] = [
-        (v.aval, "from a literal") for v in jaxpr.outvars if isinstance(v, Literal)
+        (v.aval, "from a literal")
+        for v in jaxpr.outvars
+        if isinstance(v, language.Literal)
     ]
     found += [(v.aval, "from a constant") for v in jaxpr.constvars if v in saved]
     found += [

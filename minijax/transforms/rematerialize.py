@@ -24,16 +24,8 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from minijax.backend.buffer_copies import ArrayCopySemantics
+from minijax.core import language
 from minijax.core.effects import of_equation, of_program
-from minijax.core.language import (
-    Atom,
-    ClosedJaxpr,
-    Jaxpr,
-    JaxprEqn,
-    Var,
-    no_effects,
-    weakref_lru_cache,
-)
 from minijax.primitives.parallel.device_moves import device_put_p, placed_aval
 from minijax.primitives.refs import mutable_arrays, references
 from minijax.primitives.refs.ref_effects import InternalMutableArrayEffect
@@ -90,7 +82,9 @@ def _may_be_saved(answer: Any) -> bool:
     )
 
 
-def _move(inputs: Sequence[Any], outputs: Sequence[Any], kind: str) -> JaxprEqn:
+def _move(
+    inputs: Sequence[Any], outputs: Sequence[Any], kind: str
+) -> language.JaxprEqn:
     """The equation that moves values to the memory of a kind."""
     params = {
         "devices": (space_of_kind(kind),) * len(inputs),
@@ -98,10 +92,12 @@ def _move(inputs: Sequence[Any], outputs: Sequence[Any], kind: str) -> JaxprEqn:
         "copy_semantics": (ArrayCopySemantics.ALWAYS_COPY,) * len(inputs),
     }
     source = user_source.new_source_info()
-    return JaxprEqn([*inputs], [*outputs], device_put_p, params, no_effects, source)
+    return language.JaxprEqn(
+        [*inputs], [*outputs], device_put_p, params, language.no_effects, source
+    )
 
 
-def _must_run_once(eqn: JaxprEqn) -> bool:
+def _must_run_once(eqn: language.JaxprEqn) -> bool:
     """Whether an equation has an outside effect, so that it must not be repeated."""
     repeatable = (NamedAxisEffect, InternalMutableArrayEffect)
     return any(not isinstance(effect, repeatable) for effect in eqn.effects)
@@ -114,15 +110,15 @@ class Split(NamedTuple):
     `staged` maps the residuals and the instantiated inputs to the instantiated outputs.
     """
 
-    known: Jaxpr
-    staged: Jaxpr
+    known: language.Jaxpr
+    staged: language.Jaxpr
     unknown_out: list[bool]
     inst_out: list[bool]
     num_res: int
 
 
 def partial_eval_jaxpr_custom(
-    jaxpr: Jaxpr,
+    jaxpr: language.Jaxpr,
     unknown_in: Sequence[bool],
     inst_in: Sequence[bool],
     ensure_out_unknowns: Sequence[bool] | bool,
@@ -149,31 +145,33 @@ def partial_eval_jaxpr_custom(
     )
 
 
-@weakref_lru_cache
+@language.weakref_lru_cache
 def _partial_eval_jaxpr_custom(
-    jaxpr: Jaxpr,
+    jaxpr: language.Jaxpr,
     unknown_in: tuple[bool, ...],
     inst_in: tuple[bool, ...],
     ensure_out_unknowns: tuple[bool, ...],
     ensure_out_inst: tuple[bool, ...],
     saveable: Callable,
 ) -> Split:
-    marks: dict[Var, tuple[bool, bool]] = dict.fromkeys(jaxpr.constvars, (False, True))
+    marks: dict[language.Var, tuple[bool, bool]] = dict.fromkeys(
+        jaxpr.constvars, (False, True)
+    )
     marks.update(zip(jaxpr.invars, zip(unknown_in, inst_in, strict=True)))
-    residuals: dict[Var, None] = {}
+    residuals: dict[language.Var, None] = {}
 
-    def read(atom: Atom) -> tuple[bool, bool]:
-        return marks[atom] if isinstance(atom, Var) else (False, True)
+    def read(atom: language.Atom) -> tuple[bool, bool]:
+        return marks[atom] if isinstance(atom, language.Var) else (False, True)
 
-    def save(atom: Atom, inst: bool) -> None:
-        if isinstance(atom, Var) and not inst:
+    def save(atom: language.Atom, inst: bool) -> None:
+        if isinstance(atom, language.Var) and not inst:
             residuals[atom] = None
 
     refs = unknown_refs.unknown_refs(jaxpr, unknown_in)
-    known_eqns: list[JaxprEqn] = []
-    staged_eqns: list[JaxprEqn] = []
+    known_eqns: list[language.JaxprEqn] = []
+    staged_eqns: list[language.JaxprEqn] = []
 
-    def stage(eqn: JaxprEqn, inst: Sequence[bool], unknown: bool) -> None:
+    def stage(eqn: language.JaxprEqn, inst: Sequence[bool], unknown: bool) -> None:
         """Put an equation into the staged program; save the inputs not there yet."""
         for atom, flag in zip(eqn.invars, inst):
             save(atom, flag)
@@ -205,7 +203,7 @@ def _partial_eval_jaxpr_custom(
             answer = saveable(eqn.primitive, *avals, **eqn.params)
             if isinstance(answer, Offloadable) and not _must_run_once(eqn):
                 space = space_of_kind(answer.dst)
-                moved = [Var(placed_aval(v.aval, space)) for v in eqn.outvars]
+                moved = [language.Var(placed_aval(v.aval, space)) for v in eqn.outvars]
                 known_eqns.append(_move(eqn.outvars, moved, answer.dst))
                 staged_eqns.append(_move(moved, eqn.outvars, answer.src))
                 residuals.update(dict.fromkeys(moved))
@@ -236,7 +234,7 @@ def _partial_eval_jaxpr_custom(
     return Split(known_jaxpr, staged_jaxpr, unknown_out, inst_out, len(saved_vars))
 
 
-def _check_no_ref(var: Any, eqn: JaxprEqn) -> None:
+def _check_no_ref(var: Any, eqn: language.JaxprEqn) -> None:
     if isinstance(var.aval, AbstractRef):
         raise NotImplementedError(
             f"the ref that {eqn.primitive} uses is made where the policy saves it; a "
@@ -245,11 +243,11 @@ def _check_no_ref(var: Any, eqn: JaxprEqn) -> None:
 
 
 def _with(
-    jaxpr: Jaxpr,
-    invars: Sequence[Var],
-    outvars: Sequence[Atom],
-    eqns: Sequence[JaxprEqn],
-) -> Jaxpr:
+    jaxpr: language.Jaxpr,
+    invars: Sequence[language.Var],
+    outvars: Sequence[language.Atom],
+    eqns: Sequence[language.JaxprEqn],
+) -> language.Jaxpr:
     effects = of_program(eqns, [*jaxpr.constvars, *invars])
     return jaxpr.replace(invars=invars, outvars=outvars, eqns=eqns, effects=effects)
 
@@ -282,7 +280,7 @@ def closed_call_rule(with_program: Callable, key: str = "jaxpr") -> Callable:
         )
         known_in = where_not(unknown, eqn.invars)
         known_out = where_not(unknown_out, eqn.outvars)
-        new: list[Var] = []
+        new: list[language.Var] = []
         saved: list[Any] = []
         avals = staged.in_avals[: len(from_input)]
         for aval, source_in, source_out in zip(avals, from_input, from_output):
@@ -291,7 +289,7 @@ def closed_call_rule(with_program: Callable, key: str = "jaxpr") -> Callable:
             elif source_in is not None:
                 saved.append(known_in[source_in])
             else:
-                new.append(Var(aval))
+                new.append(language.Var(aval))
                 saved.append(new[-1])
         eqn_known = eqn.replace(
             invars=known_in,
@@ -306,16 +304,16 @@ def closed_call_rule(with_program: Callable, key: str = "jaxpr") -> Callable:
             params=with_program(eqn.params, staged),
             effects=of_equation(staged.jaxpr, staged_in),
         )
-        needed = [v for v in where_not(inst, eqn.invars) if isinstance(v, Var)]
-        residuals = [v for v in (*needed, *saved) if isinstance(v, Var)]
+        needed = [v for v in where_not(inst, eqn.invars) if isinstance(v, language.Var)]
+        residuals = [v for v in (*needed, *saved) if isinstance(v, language.Var)]
         return eqn_known, eqn_staged, unknown_out, inst_out, residuals
 
     return rule
 
 
-@weakref_lru_cache
+@language.weakref_lru_cache
 def split_closed(
-    closed: ClosedJaxpr,
+    closed: language.ClosedJaxpr,
     unknown: tuple[bool, ...],
     inst: tuple[bool, ...],
     saveable: Callable,
@@ -333,8 +331,8 @@ def split_closed(
     new = [v for v, a, b in sources if a is None and b is None]
     known = split.known.replace(outvars=[*outvars, *new])
     return (
-        ClosedJaxpr(known, closed.consts),
-        ClosedJaxpr(split.staged, closed.consts),
+        language.ClosedJaxpr(known, closed.consts),
+        language.ClosedJaxpr(split.staged, closed.consts),
         split.unknown_out,
         split.inst_out,
         from_input,

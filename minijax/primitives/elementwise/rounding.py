@@ -13,16 +13,6 @@ import numpy as np
 from minijax.core import arithmetic as elementwise
 from minijax.core import dtypes, hlo, rules, shaping
 from minijax.core.language import get_aval
-from minijax.core.rules import (
-    complexes,
-    def_jvp_with_output,
-    def_zero_jvp,
-    floats,
-    ints,
-    nary,
-    numbers,
-    unary,
-)
 from minijax.core.rules import constant_like as _scalar
 from minijax.primitives.elementwise import complex_numbers, powers
 
@@ -37,12 +27,12 @@ def _sign_lowering(ctx, x) -> Any:
     return hlo.stablehlo.sign(x)
 
 
-sign_p = unary("sign", numbers, np.sign, _sign_lowering)
-def_zero_jvp(sign_p)
+sign_p = rules.unary("sign", rules.numbers, np.sign, _sign_lowering)
+rules.def_zero_jvp(sign_p)
 
-abs_p = unary(
+abs_p = rules.unary(
     "abs",
-    {np.signedinteger} | floats | complexes,
+    {np.signedinteger} | rules.floats | rules.complexes,
     np.abs,
     "abs",
     result_dtype=lambda dtype: np.empty(0, dtype).real.dtype,
@@ -60,13 +50,13 @@ def _abs_jvp(t, out, x) -> Any:
     return complex_numbers.real(elementwise.mul(t, elementwise.div(turned, size)))
 
 
-def_jvp_with_output(abs_p, _abs_jvp)
+rules.def_jvp_with_output(abs_p, _abs_jvp)
 
-floor_p = unary("floor", floats, np.floor, "floor")
-def_zero_jvp(floor_p)
+floor_p = rules.unary("floor", rules.floats, np.floor, "floor")
+rules.def_zero_jvp(floor_p)
 
-ceil_p = unary("ceil", floats, np.ceil, "ceil")
-def_zero_jvp(ceil_p)
+ceil_p = rules.unary("ceil", rules.floats, np.ceil, "ceil")
+rules.def_zero_jvp(ceil_p)
 
 
 class RoundingMethod(enum.IntEnum):
@@ -88,15 +78,17 @@ def _round_lowering(ctx, x, *, rounding_method: RoundingMethod) -> Any:
     return hlo.stablehlo.round_nearest_afz(x)
 
 
-round_p = unary("round", floats, _round_meaning, _round_lowering)
-def_zero_jvp(round_p)
+round_p = rules.unary("round", rules.floats, _round_meaning, _round_lowering)
+rules.def_zero_jvp(round_p)
 
-is_finite_p = unary(
-    "is_finite", floats, np.isfinite, "is_finite", lambda dtype: np.dtype(bool)
+is_finite_p = rules.unary(
+    "is_finite", rules.floats, np.isfinite, "is_finite", lambda dtype: np.dtype(bool)
 )
-def_zero_jvp(is_finite_p)
+rules.def_zero_jvp(is_finite_p)
 
-nextafter_p = nary("nextafter", [floats, floats], np.nextafter, "chlo.next_after")
+nextafter_p = rules.nary(
+    "nextafter", [rules.floats, rules.floats], np.nextafter, "chlo.next_after"
+)
 nextafter_p.without("jvp", "neighbours of floats have no useful derivative")
 
 
@@ -137,7 +129,9 @@ def nextafter(x1: Any, x2: Any) -> Any:
     return nextafter_p.bind(x1, x2)
 
 
-rem_p = nary("rem", [ints | floats, ints | floats], np.fmod, "remainder")
+rem_p = rules.nary(
+    "rem", [rules.ints | rules.floats, rules.ints | rules.floats], np.fmod, "remainder"
+)
 rem_p.def_jvp(  # x rem y = x - y trunc(x / y)
     lambda t, x, y: elementwise.broadcast_like(
         t,

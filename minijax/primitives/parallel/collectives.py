@@ -17,17 +17,8 @@ from typing import Any
 import numpy as np
 
 from minijax.core import arithmetic as elementwise
-from minijax.core import dtypes, errors, shaping, sums
+from minijax.core import dtypes, errors, rules, shaping, sums
 from minijax.core.language import Primitive, ShapedArray, Tracer, get_aval, register
-from minijax.core.rules import (
-    AxisData,
-    broadcast_axis,
-    def_linear,
-    match_axis,
-    moveaxis,
-    not_mapped,
-    scalar_like,
-)
 from minijax.core.state import state
 from minijax.primitives.index import gathering
 from minijax.primitives.index.dynamic_slicing import dynamic_slice_in_dim
@@ -155,14 +146,14 @@ def _all_reduce(
             removed = sum(isinstance(axis, int) and axis < dim for axis in moved)
             return out, dim - removed
         _refuse_groups(name, axis_index_groups)
-        if dim is not_mapped:
+        if dim is rules.not_mapped:
             rest = tuple(axis for axis in axes if axis != axis_data.name)
             if name == "psum":
-                x = elementwise.mul(scalar_like(get_aval(x), axis_data.size), x)
+                x = elementwise.mul(rules.scalar_like(get_aval(x), axis_data.size), x)
             if rest:
                 x = primitive.bind(x, axes=rest, axis_index_groups=None)
-            return x, not_mapped
-        return primitive.bind(x, axes=moved, axis_index_groups=None), not_mapped
+            return x, rules.not_mapped
+        return primitive.bind(x, axes=moved, axis_index_groups=None), rules.not_mapped
 
     lower = manual_lowering.reduction(primitive, combine, positional)
     primitive.def_lowering(lower)
@@ -190,7 +181,7 @@ def _psum_transpose(ct, x, *, axes: tuple, axis_index_groups) -> list:
     return [psum_p.bind(ct, axes=_named(axes), axis_index_groups=axis_index_groups)]
 
 
-def_linear(psum_p, _psum_transpose)
+rules.def_linear(psum_p, _psum_transpose)
 
 pmax_p = _all_reduce(
     "pmax", "maximum", np.max, lambda x, axes: reductions.reduce_max(x, axes)
@@ -220,7 +211,7 @@ def psum(x: Any, axis_name: Axes, *, axis_index_groups: Any = None) -> Any:
         if is_number:
             return value * size
         if not isinstance(value, Tracer) and _named(names) == names:
-            return elementwise.mul(scalar_like(get_aval(value), size), value)
+            return elementwise.mul(rules.scalar_like(get_aval(value), size), value)
         return psum_p.bind(value, axes=names, axis_index_groups=groups)
 
     return tree_map(leaf, x)
@@ -243,7 +234,7 @@ def pmean(x: Any, axis_name: Axes, *, axis_index_groups: Any = None) -> Any:
             value = shaping.convert_element_type(
                 value, element_types.to_inexact_dtype(dtype)
             )
-        return elementwise.div(value, scalar_like(get_aval(value), count))
+        return elementwise.div(value, rules.scalar_like(get_aval(value), count))
 
     return tree_map(mean, total)
 
@@ -312,8 +303,10 @@ def exchange(
         (x,), (dim,) = args, dims
         names = names_of(axis_name)
         if axis_data.name not in names:
-            if dim is not_mapped:
-                return primitive.bind(x, axis_name=axis_name, **params), not_mapped
+            if dim is rules.not_mapped:
+                return primitive.bind(
+                    x, axis_name=axis_name, **params
+                ), rules.not_mapped
             shifted = _shifted(params, dim)
             out = primitive.bind(x, axis_name=axis_name, **shifted)
             if adds_axes and not params["tiled"] and shifted == params:
@@ -353,11 +346,11 @@ def _ppermute_batch(x, dim: int | None, axis_data, *, perm: tuple) -> tuple:
             "name a source for each index. Zeros for the others: multiply the result "
             "by a mask of `lax.axis_index`, or use `shard_map`."
         )
-    if dim is not_mapped:
-        return x, not_mapped
+    if dim is rules.not_mapped:
+        return x, rules.not_mapped
     order = sorted(perm, key=lambda pair: pair[1] % size)
     sources = [source % size for source, _ in order]
-    x = moveaxis(x, dim, 0)
+    x = rules.moveaxis(x, dim, 0)
     shape = get_aval(x).shape
     numbers = gathering.GatherDimensionNumbers(
         offset_dims=tuple(range(1, len(shape))),
@@ -371,7 +364,7 @@ def _ppermute_batch(x, dim: int | None, axis_data, *, perm: tuple) -> tuple:
 ppermute_p = exchange(
     "ppermute", lambda x, size, perm: x, _ppermute_batch, manual_lowering.ppermute
 )
-def_linear(
+rules.def_linear(
     ppermute_p,
     lambda ct, x, axis_name, perm: [
         ppermute_p.bind(ct, axis_name=axis_name, perm=tuple((b, a) for a, b in perm))
@@ -408,9 +401,9 @@ def pshuffle(x: Any, axis_name: Axes, perm: Sequence[int]) -> Any:
 
 def _pbroadcast_batch(x, dim: int | None, axis_data, *, source: int) -> tuple:
     """The slice of the source, which is the same for each index."""
-    if dim is not_mapped:
-        return x, not_mapped
-    return slicing.index_in_dim(x, source, dim, keepdims=False), not_mapped
+    if dim is rules.not_mapped:
+        return x, rules.not_mapped
+    return slicing.index_in_dim(x, source, dim, keepdims=False), rules.not_mapped
 
 
 pbroadcast_p = exchange(
@@ -424,12 +417,12 @@ pbroadcast_p = exchange(
 def _pbroadcast_transpose(ct, x, *, axis_name, source: int) -> list:
     """All cotangents go to the source."""
     index = axis_index(axis_name)
-    is_source = elementwise.eq(index, scalar_like(get_aval(index), source))
+    is_source = elementwise.eq(index, rules.scalar_like(get_aval(index), source))
     total = broadcasting.broadcast(psum(ct, axis_name), ())
     return [elementwise.select(is_source, total, broadcasting.full_like(ct, 0))]
 
 
-def_linear(pbroadcast_p, _pbroadcast_transpose)
+rules.def_linear(pbroadcast_p, _pbroadcast_transpose)
 
 
 def pbroadcast(x: Any, axis_name: Axes, source: int) -> Any:
@@ -456,8 +449,8 @@ def _all_gather_type(x: ShapedArray, size: int, *, all_gather_dimension, tiled, 
 
 def _all_gather_batch(x, dim: int | None, axis_data, **params) -> tuple:
     axis = params["all_gather_dimension"]
-    x = match_axis(axis_data.size, x, dim, axis)
-    return rearranging.merged_axes(x, axis) if params["tiled"] else x, not_mapped
+    x = rules.match_axis(axis_data.size, x, dim, axis)
+    return rearranging.merged_axes(x, axis) if params["tiled"] else x, rules.not_mapped
 
 
 def _renamed(params: dict[str, Any], old: str, new: str) -> dict[str, Any]:
@@ -477,7 +470,7 @@ def _all_gather(
         adds_axes=1,
         moves=moves,
     )
-    def_linear(primitive, transpose)
+    rules.def_linear(primitive, transpose)
     return primitive
 
 
@@ -574,8 +567,8 @@ def _reduce_scatter_type(x: ShapedArray, size: int, *, scatter_dimension, tiled,
 
 def _reduce_scatter_batch(x, dim: int | None, axis_data, **params) -> tuple:
     axis = params["scatter_dimension"]
-    if dim is not_mapped:
-        total = elementwise.mul(x, scalar_like(get_aval(x), axis_data.size))
+    if dim is rules.not_mapped:
+        total = elementwise.mul(x, rules.scalar_like(get_aval(x), axis_data.size))
     else:
         total = sums.reduce_sum(x, (dim,))
     return rearranging.split_axis(total, axis, axis_data.size) if params[
@@ -597,7 +590,7 @@ def _reduce_scatter(name: str, gather: Primitive, moves: Any = None) -> Primitiv
     def transpose(ct: Any, x: Any, **params: Any) -> list:
         return [gather.bind(ct, **_renamed(params, *names))]
 
-    def_linear(primitive, transpose)
+    rules.def_linear(primitive, transpose)
     return primitive
 
 
@@ -642,10 +635,10 @@ def _all_to_all_batch(x, dim: int | None, axis_data, **params) -> tuple:
     """Split one axis, exchange the pieces with the batch axis, join them in another."""
     size = axis_data.size
     split_axis, concat_axis = params["split_axis"], params["concat_axis"]
-    if dim is not_mapped:
-        x, dim = broadcast_axis(x, size, 0), 0
+    if dim is rules.not_mapped:
+        x, dim = rules.broadcast_axis(x, size, 0), 0
     if split_axis != concat_axis:
-        x = rearranging.merged_axes(moveaxis(x, dim, concat_axis), concat_axis)
+        x = rearranging.merged_axes(rules.moveaxis(x, dim, concat_axis), concat_axis)
         return rearranging.split_axis(x, split_axis, size), split_axis
     axis = split_axis + (dim <= split_axis)
     x = rearranging.split_axis(x, axis, size)
@@ -656,7 +649,7 @@ def _all_to_all_batch(x, dim: int | None, axis_data, **params) -> tuple:
 
 
 def _all_to_all_batch_one_of(
-    x, dim: int | None, axis_data: AxisData, names: tuple, **params
+    x, dim: int | None, axis_data: rules.AxisData, names: tuple, **params
 ) -> tuple:
     """One of several axes gets a position; the others keep their names.
 
@@ -665,11 +658,11 @@ def _all_to_all_batch_one_of(
     three brings, and are joined with `concat_axis` at the end.
     """
     size = axis_data.size
-    if dim is not_mapped:
-        x, dim = broadcast_axis(x, size, 0), 0
+    if dim is rules.not_mapped:
+        x, dim = rules.broadcast_axis(x, size, 0), 0
     position = names.index(axis_data.name)
     before, after = names[:position], names[position + 1 :]
-    x = expand_dims(moveaxis(x, dim, 0), (0, 2))
+    x = expand_dims(rules.moveaxis(x, dim, 0), (0, 2))
     split_axis = params.pop("split_axis") + 3
     concat_axis = params.pop("concat_axis") + 3
     exchange = functools.partial(all_to_all_p.bind, **params)
@@ -683,7 +676,7 @@ def _all_to_all_batch_one_of(
         x = exchange(x, axis_name=after, split_axis=split_axis + 1, concat_axis=2)
     x = rearranging.merged_axes(rearranging.merged_axes(x, 0), 0)
     # Two of the leading axes are gone. The third stands before `concat_axis` next.
-    x = rearranging.merged_axes(moveaxis(x, 0, concat_axis - 3), concat_axis - 3)
+    x = rearranging.merged_axes(rules.moveaxis(x, 0, concat_axis - 3), concat_axis - 3)
     return x, batch - 3
 
 
@@ -694,7 +687,7 @@ all_to_all_p = exchange(
     manual_lowering.all_to_all,
     _all_to_all_batch_one_of,
 )
-def_linear(
+rules.def_linear(
     all_to_all_p,
     lambda ct, x, split_axis, concat_axis, **params: [
         all_to_all_p.bind(ct, split_axis=concat_axis, concat_axis=split_axis, **params)

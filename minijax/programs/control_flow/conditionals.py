@@ -32,20 +32,10 @@ import numpy as np
 
 from minijax.compile import tokens
 from minijax.core import arithmetic as elementwise
-from minijax.core import autodiff, dtypes, errors, hlo, partial_eval, shaping
+from minijax.core import autodiff, dtypes, errors, hlo, language, partial_eval, shaping
 from minijax.core.effects import positional, with_inputs
 from minijax.core.errors import api_boundary
 from minijax.core.events import enter
-from minijax.core.language import (
-    AbstractValue,
-    ClosedJaxpr,
-    JaxprEqn,
-    ShapedArray,
-    Var,
-    get_aval,
-    set_current_trace,
-    weakref_lru_cache,
-)
 from minijax.core.rules import Accumulator, Zero, batch_at_front, moveaxis, scalar_like
 from minijax.core.state import state
 from minijax.core.trees import tree_flatten, tree_unflatten
@@ -131,7 +121,7 @@ def cond(
     if state.disable_jit and is_concrete(pred):
         return true_fun(*operands) if pred else false_fun(*operands)
     leaves, tree = tree_flatten(operands)
-    avals = [get_aval(x) for x in leaves]
+    avals = [language.get_aval(x) for x in leaves]
     bodies = [trace_body(f, tree, avals, "cond") for f in (true_fun, false_fun)]
     names = ("true_fun", "false_fun")
     check_branches("cond", names, (true_fun, false_fun), bodies)
@@ -145,13 +135,13 @@ def _cond_with_two_operands(pred: Any, x: Any, f: Any, y: Any, g: Any) -> Any:
     return cond(pred, lambda x, _: f(x), lambda _, y: g(y), x, y)
 
 
-def _type_of_array(value: Any) -> ShapedArray | None:
+def _type_of_array(value: Any) -> language.ShapedArray | None:
     """The type of an array or number; None of anything else."""
     try:
-        aval = get_aval(value)
+        aval = language.get_aval(value)
     except TypeError:
         return None
-    return aval if isinstance(aval, ShapedArray) else None
+    return aval if isinstance(aval, language.ShapedArray) else None
 
 
 def _as_predicate(pred: Any) -> Any:
@@ -243,7 +233,7 @@ def switch_on(
     if state.disable_jit and is_concrete(index):
         return branches[int(index)](*operands)
     leaves, tree = tree_flatten(operands)
-    avals = [get_aval(x) for x in leaves]
+    avals = [language.get_aval(x) for x in leaves]
     bodies = [trace_body(f, tree, avals, "switch") for f in branches]
     for position, body in enumerate(bodies[1:], 1):
         names = ("branch 0", f"branch{position}")
@@ -256,7 +246,7 @@ def switch_on(
 def _bind(
     name: str,
     index: Any,
-    programs: Sequence[ClosedJaxpr],
+    programs: Sequence[language.ClosedJaxpr],
     consts: Sequence[Any],
     leaves: Sequence[Any],
     bodies: Sequence[Body],
@@ -278,7 +268,7 @@ def _bind(
     return tree_unflatten(bodies[0].out_tree, outputs)
 
 
-def _passed_on(programs: Sequence[ClosedJaxpr]) -> list[int | None]:
+def _passed_on(programs: Sequence[language.ClosedJaxpr]) -> list[int | None]:
     """For each output, the input that it is in every program, or None."""
     return [
         places[0] if len(set(places)) == 1 else None
@@ -286,7 +276,9 @@ def _passed_on(programs: Sequence[ClosedJaxpr]) -> list[int | None]:
     ]
 
 
-def _alike(programs: Sequence[ClosedJaxpr]) -> tuple[ClosedJaxpr, ...]:
+def _alike(
+    programs: Sequence[language.ClosedJaxpr],
+) -> tuple[language.ClosedJaxpr, ...]:
     """Branches with the same effects: those of any of them."""
     if not any(closed.effects for closed in programs):
         return tuple(programs)
@@ -297,7 +289,7 @@ def _alike(programs: Sequence[ClosedJaxpr]) -> tuple[ClosedJaxpr, ...]:
     )
 
 
-def _effects(programs: Sequence[ClosedJaxpr]) -> frozenset:
+def _effects(programs: Sequence[language.ClosedJaxpr]) -> frozenset:
     """The effects of any branch, those on inputs by position."""
     return frozenset().union(
         *(positional(closed.effects, closed.jaxpr.invars) for closed in programs)
@@ -356,7 +348,7 @@ def _cond_lowering(ctx, index, *operands, branches: tuple, **_) -> list[Any]:
 def _cond_jvp(primals, tangents, *, branches: tuple, **params) -> tuple[list, list]:
     nonzeros = [type(t) is not Zero for t in tangents[1:]]
 
-    def step(closed: ClosedJaxpr, wanted: tuple) -> tuple:
+    def step(closed: language.ClosedJaxpr, wanted: tuple) -> tuple:
         forward, nonzeros_out = autodiff.jvp_jaxpr(closed, nonzeros, wanted)
         return nonzeros_out, forward
 
@@ -373,7 +365,7 @@ class _Residuals:
     x, y, x: the first uses 0, the second 1, the third 0 and 2.
     """
 
-    def __init__(self, avals_of_branches: Sequence[Sequence[AbstractValue]]):
+    def __init__(self, avals_of_branches: Sequence[Sequence[language.AbstractValue]]):
         places: dict[tuple, int] = {}
         self.indices: list[list[int]] = []
         for avals in avals_of_branches:
@@ -385,14 +377,14 @@ class _Residuals:
             self.indices.append(own)
         self.avals: tuple[Any, ...] = tuple(aval for aval, _ in places)
 
-    def fill(self, programs: Sequence[ClosedJaxpr], num_outputs: int) -> tuple:
+    def fill(self, programs: Sequence[language.ClosedJaxpr], num_outputs: int) -> tuple:
         """Programs that return their outputs and then all places."""
         return tuple(
             _filled(closed, num_outputs, self.avals, tuple(own))
             for closed, own in zip(programs, self.indices)
         )
 
-    def read(self, programs: Sequence[ClosedJaxpr]) -> tuple:
+    def read(self, programs: Sequence[language.ClosedJaxpr]) -> tuple:
         """Programs that take all places instead of only their own residuals."""
         result = []
         for closed, own in zip(programs, self.indices):
@@ -405,10 +397,10 @@ class _Residuals:
         return tuple(result)
 
 
-@weakref_lru_cache
+@language.weakref_lru_cache
 def _filled(
-    closed: ClosedJaxpr, num_outputs: int, avals: tuple, own: tuple[int, ...]
-) -> ClosedJaxpr:
+    closed: language.ClosedJaxpr, num_outputs: int, avals: tuple, own: tuple[int, ...]
+) -> language.ClosedJaxpr:
     def fun(*args: Any) -> list[Any]:
         outputs = jaxpr_as_fun(closed)(*args)
         places = [broadcasting.empty_of(aval) for aval in avals]
@@ -420,7 +412,7 @@ def _filled(
 
 
 def _halves(
-    branches: Sequence[ClosedJaxpr], parts: Sequence[tuple], num_outputs: int
+    branches: Sequence[language.ClosedJaxpr], parts: Sequence[tuple], num_outputs: int
 ) -> tuple[tuple, tuple]:
     """The two halves of branches that were split, with the same residuals between.
 
@@ -443,7 +435,7 @@ def _cond_linearize(nonzeros, *primals, branches: tuple, **params) -> tuple:
     own = nonzeros[1:]
     nothing = (False,) * len(own)
 
-    def step(closed: ClosedJaxpr, wanted: tuple) -> tuple:
+    def step(closed: language.ClosedJaxpr, wanted: tuple) -> tuple:
         answer = autodiff.linearize_jaxpr(closed, own, wanted, nothing)
         primal, _, nonzeros_out, places, linear = answer
         return nonzeros_out, (primal, linear, places)
@@ -476,11 +468,11 @@ def _cond_partial_eval(trace, args, params) -> list[Any]:
             "from the branches, and write the ref after the cond."
         )
     if index_unknown:
-        with set_current_trace(trace.unknown):
+        with language.set_current_trace(trace.unknown):
             return cond_p.bind(*args, **params)
     nothing = (False,) * own.count(False)
 
-    def step(closed: ClosedJaxpr, wanted: tuple) -> tuple:
+    def step(closed: language.ClosedJaxpr, wanted: tuple) -> tuple:
         answer = splitting.partial_eval_jaxpr(closed, tuple(own), wanted, nothing)
         known, rest, unknown_out, places = answer
         return unknown_out, (known, rest, places)
@@ -490,9 +482,9 @@ def _cond_partial_eval(trace, args, params) -> list[Any]:
     known, rest = _halves(branches, parts, count)
     index, *operands = args
     known_args, unknown_args = partition(own, operands)
-    with set_current_trace(trace.known):
+    with language.set_current_trace(trace.known):
         outputs = cond_p.bind(index, *known_args, branches=known, **rest_params)
-    with set_current_trace(trace.unknown):
+    with language.set_current_trace(trace.unknown):
         inputs = (index, *outputs[count:], *unknown_args)
         answers = cond_p.bind(*inputs, branches=rest, **rest_params)
     return merge(unknown_out, outputs[:count], answers)
@@ -514,13 +506,13 @@ def _cond_transpose(cts, index, *args, branches: tuple, **params) -> None:
     autodiff.accumulate(args, answered, answers)
 
 
-@weakref_lru_cache
+@language.weakref_lru_cache
 def _answering(
-    transposed: ClosedJaxpr,
+    transposed: language.ClosedJaxpr,
     own: tuple[bool, ...],
-    avals: tuple[AbstractValue, ...],
+    avals: tuple[language.AbstractValue, ...],
     answers: tuple[bool, ...],
-) -> ClosedJaxpr:
+) -> language.ClosedJaxpr:
     """A transposed branch with a cotangent wherever any branch has one."""
     if own == answers:
         return transposed
@@ -551,7 +543,7 @@ def _cond_batch(axis_data, args, dims, *, branches, **params) -> tuple[list, lis
     mapped = [dim is not None for dim in dims[1:]]
     ops = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args[1:], dims[1:])]
 
-    def step(closed: ClosedJaxpr, wanted: tuple) -> tuple:
+    def step(closed: language.ClosedJaxpr, wanted: tuple) -> tuple:
         program, out = batched_leading(closed, axis_data, mapped, wanted or None)
         return out, program
 
@@ -574,7 +566,7 @@ def _select_branches(
     for number, closed in enumerate(branches):
         wanted = [True] * len(closed.out_avals)
         program, _ = batched_leading(closed, axis_data, everything, wanted)
-        chosen = elementwise.eq(index, scalar_like(get_aval(index), number))
+        chosen = elementwise.eq(index, scalar_like(language.get_aval(index), number))
         own = [_select(chosen, ordering.stop_gradient(x), x) for x in ops]
         outputs.append(jaxpr_as_fun(program)(*own))
     out = [_select(index, *cases) for cases in zip(*outputs)]
@@ -583,16 +575,16 @@ def _select_branches(
 
 def _select(which: Any, *cases: Any) -> Any:
     """`select_n` with an index for each example of a batch."""
-    shape = get_aval(cases[0]).shape
-    if len(shape) != get_aval(which).ndim:
+    shape = language.get_aval(cases[0]).shape
+    if len(shape) != language.get_aval(which).ndim:
         which = shaping.broadcast_in_dim(
-            which, shape, tuple(range(get_aval(which).ndim))
+            which, shape, tuple(range(language.get_aval(which).ndim))
         )
     return elementwise.select_n(which, *cases)
 
 
-def _cond_dce(used, eqn) -> JaxprEqn:
-    def step(closed: ClosedJaxpr, wanted: tuple) -> tuple:
+def _cond_dce(used, eqn) -> language.JaxprEqn:
+    def step(closed: language.ClosedJaxpr, wanted: tuple) -> tuple:
         smaller, needed = partial_eval.dce_closed_jaxpr(closed, used, wanted)
         return needed, smaller
 
@@ -606,25 +598,25 @@ cond_p.dce = _cond_dce
 
 def _cond_partial_eval_custom(saveable, unknown, inst, eqn) -> tuple:
     branches = eqn.params["branches"]
-    needed = [v for v in where_not(inst, eqn.invars) if isinstance(v, Var)]
+    needed = [v for v in where_not(inst, eqn.invars) if isinstance(v, language.Var)]
     everything = [True] * len(eqn.outvars)
     index_unknown, *own = unknown
     if index_unknown:
         return None, eqn, everything, everything, needed
 
-    def step(closed: ClosedJaxpr, wanted: tuple) -> tuple:
+    def step(closed: language.ClosedJaxpr, wanted: tuple) -> tuple:
         split = rematerialize.partial_eval_jaxpr_custom(
             closed.jaxpr, own, [True] * len(own), wanted or False, True, saveable
         )
-        known = ClosedJaxpr(split.known, closed.consts)
-        staged = ClosedJaxpr(split.staged, closed.consts)
+        known = language.ClosedJaxpr(split.known, closed.consts)
+        staged = language.ClosedJaxpr(split.staged, closed.consts)
         return split.unknown_out, (known, staged, split.num_res)
 
     unknown_out, parts = agree(branches, step)
     known, staged, counts = zip(*parts)
     pairs = zip(staged, counts)
     residuals = _Residuals([closed.in_avals[:count] for closed, count in pairs])
-    saved = [Var(aval) for aval in residuals.avals]
+    saved = [language.Var(aval) for aval in residuals.avals]
     eqn_known = rewritten(
         eqn,
         where_not(unknown, eqn.invars),

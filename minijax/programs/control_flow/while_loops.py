@@ -39,23 +39,10 @@ import numpy as np
 
 from minijax.compile import tokens
 from minijax.core import arithmetic as elementwise
-from minijax.core import batching, errors, hlo, partial_eval, shaping
+from minijax.core import batching, errors, hlo, language, partial_eval, shaping
 from minijax.core.effects import of_equation, positional
 from minijax.core.errors import api_boundary
 from minijax.core.events import enter
-from minijax.core.language import (
-    AbstractValue,
-    ClosedJaxpr,
-    ShapedArray,
-    Var,
-    get_aval,
-    no_debug_info,
-    physical_aval,
-    set_current_trace,
-    typecompat,
-    unmapped_aval,
-    weakref_lru_cache,
-)
 from minijax.core.rules import Zero, instantiate, match_axis
 from minijax.core.state import state
 from minijax.core.trees import tree_flatten, tree_unflatten
@@ -145,7 +132,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
 def _check(
     name: str, fun: Callable, tree: Any, leaves: Sequence[Any], body: Body
 ) -> None:
-    avals = [get_aval(x) for x in leaves]
+    avals = [language.get_aval(x) for x in leaves]
     check_carry(name, fun, tree, avals, body.out_tree, body.out_avals)
 
 
@@ -159,7 +146,7 @@ def _in_python(cond_fun: Callable, body_fun: Callable, value: Any) -> Any:
 def _trace(
     cond_fun: Callable, body_fun: Callable, tree: Any, leaves: Sequence[Any]
 ) -> tuple[Body, Body]:
-    avals = [get_aval(x) for x in leaves]
+    avals = [language.get_aval(x) for x in leaves]
     in_tree = tree_flatten((tree_unflatten(tree, avals),))[1]
     condition = trace_body(cond_fun, in_tree, avals, "while_cond")
     body = trace_body(body_fun, in_tree, avals, "while_body")
@@ -169,7 +156,11 @@ def _trace(
             f"{condition.out_tree}."
         )
     (aval,) = condition.out_avals
-    if not isinstance(aval, ShapedArray) or aval.shape or aval.dtype != np.bool_:
+    if (
+        not isinstance(aval, language.ShapedArray)
+        or aval.shape
+        or aval.dtype != np.bool_
+    ):
         raise errors.type_error(
             f"cond_fun must return a boolean scalar, but got output type {aval}. "
             "Combine several conditions with `&`, `|` or `jnp.all`."
@@ -178,7 +169,7 @@ def _trace(
 
 
 def promote_weak(
-    leaves: Sequence[Any], out_avals: Sequence[AbstractValue]
+    leaves: Sequence[Any], out_avals: Sequence[language.AbstractValue]
 ) -> list[Any] | None:
     """The first carry with its Python numbers in the dtypes that the body returns.
 
@@ -186,8 +177,8 @@ def promote_weak(
     """
     result, changed = [], False
     for leaf, out in zip(leaves, out_avals):
-        aval = get_aval(leaf)
-        if getattr(aval, "weak_type", False) and not typecompat(aval, out):
+        aval = language.get_aval(leaf)
+        if getattr(aval, "weak_type", False) and not language.typecompat(aval, out):
             leaf = shaping.convert_element_type(
                 leaf, element_types.result_type(leaf, out)
             )
@@ -212,7 +203,7 @@ def _bind(condition: Body, body: Body, leaves: list[Any]) -> list[Any]:
     operands = Operands(body.consts, leaves)
     body_closed, operands, moved = carry_to_consts(body.closed, operands, constant)
     outputs = bind_while(
-        ClosedJaxpr(smaller) if moved else condition.closed,
+        language.ClosedJaxpr(smaller) if moved else condition.closed,
         body_closed,
         WhileOperands(condition.consts, operands.consts, operands.carry),
     )
@@ -246,8 +237,8 @@ class WhileOperands(
 class While:
     """The parameters of a loop: its two programs, and how many constants each takes."""
 
-    cond_jaxpr: ClosedJaxpr
-    body_jaxpr: ClosedJaxpr
+    cond_jaxpr: language.ClosedJaxpr
+    body_jaxpr: language.ClosedJaxpr
     cond_nconsts: int
     body_nconsts: int
 
@@ -257,7 +248,9 @@ class While:
 
 
 def while_params(
-    cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, operands: WhileOperands
+    cond_jaxpr: language.ClosedJaxpr,
+    body_jaxpr: language.ClosedJaxpr,
+    operands: WhileOperands,
 ) -> dict[str, Any]:
     """The parameters of a loop with these programs and operands."""
     counts = len(operands.cond_consts), len(operands.body_consts)
@@ -265,7 +258,9 @@ def while_params(
 
 
 def bind_while(
-    cond_jaxpr: ClosedJaxpr, body_jaxpr: ClosedJaxpr, operands: WhileOperands
+    cond_jaxpr: language.ClosedJaxpr,
+    body_jaxpr: language.ClosedJaxpr,
+    operands: WhileOperands,
 ) -> list[Any]:
     """Bind a loop with these programs and operands."""
     params = while_params(cond_jaxpr, body_jaxpr, operands)
@@ -357,15 +352,15 @@ def _test_in_body(*args: Any, **params: Any) -> list[Any]:
         return jaxpr_as_fun(loop.cond_jaxpr)(*cond_consts, *carry)[0]
 
     def goes_on(state: tuple) -> Any:
-        axes = tuple(range(get_aval(state[0]).ndim))
+        axes = tuple(range(language.get_aval(state[0]).ndim))
         return reductions.reduce_or(state[0], axes) if axes else state[0]
 
     def turn(state: tuple) -> tuple:
         pred, before = state
         after = jaxpr_as_fun(loop.body_jaxpr)(*body_consts, *before)
-        axes = tuple(range(get_aval(pred).ndim))
+        axes = tuple(range(language.get_aval(pred).ndim))
         if axes:
-            shapes = [get_aval(x).shape for x in after]
+            shapes = [language.get_aval(x).shape for x in after]
             flags = [shaping.broadcast_in_dim(pred, s, axes) for s in shapes]
             after = list(map(elementwise.select, flags, after, before))
         return test(after), after
@@ -374,10 +369,10 @@ def _test_in_body(*args: Any, **params: Any) -> list[Any]:
 
 
 def _keep_stopped(
-    ctx: Any, pred: Any, pred_aval: ShapedArray, new: Any, old: Any, aval: Any
+    ctx: Any, pred: Any, pred_aval: language.ShapedArray, new: Any, old: Any, aval: Any
 ) -> Any:
     """`new` where the predicate of the leading axes holds, `old` elsewhere."""
-    physical = physical_aval(aval)
+    physical = language.physical_aval(aval)
     axes = list(range(pred_aval.ndim))
     mask = ctx.broadcast_in_dim(pred, pred_aval, physical.shape, axes)
     return hlo.stablehlo.select(mask, new, old)
@@ -394,7 +389,7 @@ def _while_jvp(primals, tangents, **params) -> tuple[list, list]:
     given = dots.of_body.where(settled)
     carry_dots = [instantiate(t) for t in given.carry]
     consts, carry, _ = operands.of_body.beside(Operands(given.consts, carry_dots))
-    avals = tuple(get_aval(t) for t in carry_dots)
+    avals = tuple(language.get_aval(t) for t in carry_dots)
     outputs = bind_while(
         _with_unread(loop.cond_jaxpr, avals),
         body,
@@ -403,12 +398,12 @@ def _while_jvp(primals, tangents, **params) -> tuple[list, list]:
     return split_groups_of_tangents(outputs, *nonzeros_out)
 
 
-@weakref_lru_cache
-def _with_unread(closed: ClosedJaxpr, avals: tuple) -> ClosedJaxpr:
+@language.weakref_lru_cache
+def _with_unread(closed: language.ClosedJaxpr, avals: tuple) -> language.ClosedJaxpr:
     """The program with more inputs, which it does not read."""
-    invars = [*closed.jaxpr.invars, *(Var(aval) for aval in avals)]
-    jaxpr = closed.jaxpr.replace(invars=invars, debug_info=no_debug_info)
-    return ClosedJaxpr(jaxpr, closed.consts)
+    invars = [*closed.jaxpr.invars, *(language.Var(aval) for aval in avals)]
+    jaxpr = closed.jaxpr.replace(invars=invars, debug_info=language.no_debug_info)
+    return language.ClosedJaxpr(jaxpr, closed.consts)
 
 
 def _while_partial_eval(trace, args, params) -> list[Any]:
@@ -428,15 +423,15 @@ def _while_partial_eval(trace, args, params) -> list[Any]:
         loop.cond_jaxpr, tuple(unknown.of_condition.flat)
     )
     if pred_unknown or all(unknown.carry):
-        with set_current_trace(trace.unknown):
+        with language.set_current_trace(trace.unknown):
             return while_p.bind(*args, **params)
     known_operands = operands.where_not(unknown)
     count = len(known_operands.carry)
     keep = [i < count for i in range(len(body.out_avals))]
-    with set_current_trace(trace.known):
+    with language.set_current_trace(trace.known):
         body = partial_eval.prune_outputs(body, keep)
         known = bind_while(condition, body, known_operands)
-    with set_current_trace(trace.unknown):
+    with language.set_current_trace(trace.unknown):
         everything = while_p.bind(*args, **params)
     return merge(unknown.carry, known, where(unknown.carry, everything))
 
@@ -505,10 +500,10 @@ def _while_batch(axis_data, args, dims, **params) -> tuple[list, list]:
     return outputs, carry_dims
 
 
-@weakref_lru_cache
+@language.weakref_lru_cache
 def _batched_to(
-    closed: ClosedJaxpr, axis_data: Any, in_dims: tuple, out_dims: tuple
-) -> ClosedJaxpr:
+    closed: language.ClosedJaxpr, axis_data: Any, in_dims: tuple, out_dims: tuple
+) -> language.ClosedJaxpr:
     """The program for a batch, with the axes of inputs and outputs at given places.
 
     An output whose place is None must have no axis.
@@ -522,7 +517,7 @@ def _batched_to(
         ]
 
     avals = [
-        unmapped_aval(axis_data.size, dim, aval)
+        language.unmapped_aval(axis_data.size, dim, aval)
         for aval, dim in zip(closed.in_avals, in_dims, strict=True)
     ]
     return traced(fun, avals, closed)
@@ -533,16 +528,18 @@ def _while_partial_eval_custom(saveable, unknown, inst, eqn) -> tuple:
     loop = While(**eqn.params)
     unknown_in = loop.operands(unknown)
     invars = loop.operands(eqn.invars)
-    needed = [v for v in where_not(inst, eqn.invars) if isinstance(v, Var)]
+    needed = [v for v in where_not(inst, eqn.invars) if isinstance(v, language.Var)]
 
     def nothing(*_: Any, **__: Any) -> bool:
         return False
 
-    def split(closed: ClosedJaxpr, flags: Sequence[bool], wanted: Any) -> tuple:
+    def split(
+        closed: language.ClosedJaxpr, flags: Sequence[bool], wanted: Any
+    ) -> tuple:
         halves = rematerialize.partial_eval_jaxpr_custom(
             closed.jaxpr, flags, [True] * len(flags), wanted, True, nothing
         )
-        return halves.unknown_out, ClosedJaxpr(halves.known, closed.consts)
+        return halves.unknown_out, language.ClosedJaxpr(halves.known, closed.consts)
 
     def step(flags: tuple, wanted: tuple) -> tuple:
         return split(loop.body_jaxpr, flags, wanted)
@@ -612,7 +609,7 @@ def _while_discharge(discharged, *args, **params) -> tuple[list, list]:
         [*extra, *plain.body_consts],
         [*contents.body_consts, *contents.cond_consts, *operands.carry],
     )
-    avals = now.map(get_aval)
+    avals = now.map(language.get_aval)
     outputs = bind_while(
         traced(condition, avals.of_condition.flat, loop.cond_jaxpr),
         traced(body, avals.of_body.flat, loop.body_jaxpr),
@@ -626,7 +623,7 @@ def _while_discharge(discharged, *args, **params) -> tuple[list, list]:
 enter(discharge_rules, while_p, _while_discharge)
 
 
-def _writes(closed: ClosedJaxpr, consts: Sequence[Any]) -> set[int]:
+def _writes(closed: language.ClosedJaxpr, consts: Sequence[Any]) -> set[int]:
     """The ids of the contents of refs that a program writes to."""
     effects = positional(closed.effects, closed.jaxpr.invars)
     return {id(consts[e.input]) for e in effects if isinstance(e, WriteEffect)}
