@@ -296,6 +296,7 @@ def pages_in_turn(book):
     return pages
 
 
+@pytest.mark.timeout(2 * 3600)  # all pages take an hour, in `make test-all`
 @pytest.mark.parametrize("width", [1280, 400])
 def test_axe_finds_nothing(browser, book, width):
     """axe-core's rules of WCAG 2.1, A and AA, on pages; nothing in the console; and no
