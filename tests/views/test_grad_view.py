@@ -470,3 +470,17 @@ def test_the_number_under_the_pointer(show):
     page.mouse.move(dot["x"] + 3, dot["y"] + 3)
     said = page.locator(".mj-detail").inner_text()
     assert said == f"d = {float(loss(w, x)):.4g}"
+
+
+def test_the_finished_picture_shows_the_values_of_the_step_that_it_repeats():
+    def used_twice(w, x):
+        e = jnp.tanh(x @ w)
+        return (e * e).sum()
+
+    frame = see.grad(used_twice, np.ones((4, 6), "f"), np.ones((5, 4), "f")).frame()
+    strip, labels = frame.panes[0], [step.label for step in frame.steps]
+    assert strip.kind == "strip" and labels[-1] == "sum: ct_b"
+    first, last = labels.index(labels[-1]), len(labels) - 1
+    assert first < last and strip.scene.marks
+    for mark in strip.scene.marks:
+        assert mark.parts(first) == mark.parts(last)

@@ -54,12 +54,16 @@ LANE = 6
 
 @dataclass
 class Steps:
-    """In which step a band is passed downwards and upwards, and the turn between."""
+    """In which step a band is passed downwards and upwards, and the turn between.
+
+    `again` is the step that the last one shows once more, with the finished picture.
+    """
 
     down: dict[str, int] = field(default_factory=dict)
     up: dict[str, int] = field(default_factory=dict)
     sums: dict[tuple[str, str], int] = field(default_factory=dict)
     turn: int = 0
+    again: int | None = None
 
 
 def path_of(band: Band) -> str:

@@ -222,7 +222,7 @@ class GradView(View):
         other = GradView(record.beside) if record.beside is not None else None
         largest = max(self.largest(), other.largest() if other else 0)
         steps, told, telling = self.steps(sources, "", 0)
-        flows = self.flows(steps, len(told), telling)
+        flows = self.flows(steps, len(told))
         panes = flows.panes(record.no_values)
         panes.append(self.scene_pane(steps, "", largest, record.call if other else ""))
         if other:
@@ -247,7 +247,7 @@ class GradView(View):
             headline=self.headline(),
         )
 
-    def flows(self, steps: Steps, count: int, telling: int) -> Strip:
+    def flows(self, steps: Steps, count: int) -> Strip:
         """Returns what each step reads and makes, of the arrays that have values."""
         flows = [Flow()] * count
         program = self.recording.program
@@ -273,9 +273,8 @@ class GradView(View):
         for (path, name), step in steps.sums.items():
             if not path:
                 flows[step] = Flow([], "sum", [f"ct_{name}"], "cotangent")
-        if telling == count - 1 and not any(flows[telling].makes):
-            lit = [n for n, flow in enumerate(flows) if flow.makes]
-            flows[telling] = flows[lit[-1]] if lit else Flow()
+        if steps.again is not None:
+            flows[-1] = flows[steps.again]
         return Strip(flows, self.recording.values, types)
 
     def keeping(self, steps: Steps) -> list[int]:
@@ -369,6 +368,7 @@ class GradView(View):
         telling = self.telling(found, sums)
         if telling < start + len(told) - 1:
             # The finished picture, with what tells most.
+            found.again = telling
             one = told[telling - start]
             last = FrameStep(one.label, one.detail, one.on, one.marks)
             most = self.most_kept()
