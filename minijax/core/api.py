@@ -365,7 +365,7 @@ def _check_scalar_output(outputs: Sequence[Any], out_tree: Any) -> None:
 # ----------------------------------------------------------------------------------
 
 
-def move_output(size: int, output: Any, dim: int | None, target: int | None) -> Any:
+def move_output(batch: Any, output: Any, dim: int | None, target: int | None) -> Any:
     """Move the batch axis of an output from `dim` to `target`, its `out_axes` entry."""
     rank = get_aval(output).ndim + (dim is None)
     if target is not None and not -rank <= target < rank:
@@ -373,7 +373,7 @@ def move_output(size: int, output: Any, dim: int | None, target: int | None) -> 
             f"out_axes of vmap names axis {target}, but the batched output has only "
             f"{rank} dimensions"
         )
-    return match_axis(size, output, dim, None if target is None else target % rank)
+    return match_axis(batch.size, output, dim, target and target % rank, batch.cut)
 
 
 def vmap(
@@ -408,11 +408,11 @@ def vmap(
     def vmap_f(*args: Any, **kwargs: Any) -> Any:
         leaves, in_tree = tree_flatten((args, kwargs))
         axes = broadcast_prefix_to_treedef((in_axes, 0), in_tree)
-        size, outputs, dims, out_tree = batched(
+        batch, outputs, dims, out_tree = batched(
             fun, leaves, in_tree, axes, axis_name, axis_size
         )
         wanted = broadcast_prefix_to_treedef(out_axes, out_tree)
-        moved = map(move_output, repeat(size), outputs, dims, wanted)
+        moved = map(move_output, repeat(batch), outputs, dims, wanted)
         return tree_unflatten(out_tree, moved)
 
     return vmap_f
@@ -426,8 +426,8 @@ def batched(
     axis_name: Any = None,
     axis_size: int | None = None,
     spmd_name: Any = None,
-) -> tuple[int, list[Any], list[int | None], Any]:
-    """Run `fun` on a batch: (its size, outputs, the batch axis of each, their tree).
+) -> tuple[AxisData, list[Any], list[int | None], Any]:
+    """Run `fun` on a batch: (the axis, outputs, the batch axis of each, their tree).
 
     `leaves` and `in_tree` are those of `(args, kwargs)`; `axes` has the batch axis of
     each leaf, or None.
@@ -449,7 +449,7 @@ def batched(
     flat = FlatFunction(lambda args, kwargs: fun(*args, **kwargs), in_tree)
     outputs, out_dims = batching.batch(flat, axis_data, leaves, dims)
     signatures.check_outputs(outputs, flat.out_tree, signatures.fun_name(fun), "vmap")
-    return size, outputs, out_dims, flat.out_tree
+    return axis_data, outputs, out_dims, flat.out_tree
 
 
 def _normalized_axis(leaf: Any, axis: int | None) -> int | None:

@@ -198,7 +198,7 @@ class ShapedArray(AbstractValue):
         """
         shape = (*self.shape[:axis], size, *self.shape[axis:])
         if along:
-            return self.update(shape=shape, sharding=along.inserted_in(self.cut, axis))
+            return self.update(shape=shape, sharding=along.inserted_in(self, axis))
         return self.update(shape=shape, sharding=self.cut and self.cut.inserted(axis))
 
     def strip_weak_type(self) -> ShapedArray:

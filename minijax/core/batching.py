@@ -192,7 +192,7 @@ def batch_jaxpr(
     depend on a batched input.
     """
     out_dims: list[int | None] = []
-    size = axis_data.size
+    size, cut = axis_data.size, axis_data.cut
 
     def fun(*args: Any) -> list[Any]:
         outputs, dims = batch(
@@ -203,13 +203,13 @@ def batch_jaxpr(
         )
         for index, wanted in enumerate(instantiate):
             if wanted:
-                outputs[index] = match_axis(size, outputs[index], dims[index], 0)
+                outputs[index] = match_axis(size, outputs[index], dims[index], 0, cut)
                 dims[index] = 0
         out_dims.extend(dims)
         return outputs
 
     in_avals = [
-        unmapped_aval(size, dim, aval, axis_data.cut)
+        unmapped_aval(size, dim, aval, cut)
         for aval, dim in zip(closed.in_avals, in_dims, strict=True)
     ]
     jaxpr, consts = trace_to_jaxpr(fun, in_avals, closed.debug_info)

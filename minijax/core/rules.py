@@ -282,7 +282,7 @@ def broadcast_axis(x: Any, size: int, axis: int, cut: Any = None) -> Any:
     shape = list(aval.shape)
     shape.insert(axis, size)
     dims = tuple(d for d in range(len(shape)) if d != axis)
-    return _broadcast(x, tuple(shape), dims, cut and cut.inserted_in(aval.cut, axis))
+    return _broadcast(x, tuple(shape), dims, cut and cut.inserted_in(aval, axis))
 
 
 def sum_over(x: Any, axes: tuple[int, ...], sharding: Any = None) -> Any:

@@ -75,11 +75,11 @@ def vmap(
     def vmap_f(*args: Any, **kwargs: Any) -> Any:
         leaves, in_tree = tree_flatten((args, kwargs))
         axes = _flat_axes("vmap in_axes", (in_axes, 0), in_tree)
-        size, outputs, dims, out_tree = api.batched(
+        batch, outputs, dims, out_tree = api.batched(
             fun, leaves, in_tree, axes, axis_name, axis_size, spmd_axis_name
         )
         wanted = _flat_axes("vmap out_axes", out_axes, out_tree)
-        moved = map(move, repeat(size), outputs, dims, wanted)
+        moved = map(move, repeat(batch), outputs, dims, wanted)
         return tree_unflatten(out_tree, moved)
 
     return vmap_f
@@ -115,8 +115,8 @@ def _flat_axes(name: str, axes: Any, tree: Any) -> list:
     )
 
 
-def _add_up(size: int, output: Any, dim: int | None, target: int | None) -> Any:
+def _add_up(batch: Any, output: Any, dim: int | None, target: int | None) -> Any:
     """The sum over the batch where `out_axes` is None and the examples differ."""
     if target is None and dim is not None:
         return sums.reduce_sum(output, (dim,))
-    return api.move_output(size, output, dim, target)
+    return api.move_output(batch, output, dim, target)

@@ -553,6 +553,29 @@ def mapped_beside_unmapped(lib, x):
 
 
 @case
+def mapped_beside_unmapped_in_branches_and_loops(lib, x):
+    """Whatever becomes an operand of the batch is cut as the batch axis is."""
+    lax, vmap, axes = lib.mj.lax, lib.mj.vmap, (0, None)
+    row, x = _reshard(lib, x[0], None), _reshard(lib, x[:, 0], "x")
+    by_one = lambda one, row: lax.cond(  # noqa: E731
+        one > 3, lambda row: row + 1, lambda row: row * 2, row
+    )
+    turns = lambda one, row: lax.fori_loop(0, 3, lambda _, c: c * one, row)  # noqa: E731
+    until = lambda one, row: lax.while_loop(  # noqa: E731
+        lambda c: c.sum() < 100, lambda c: c * 2 + one, row
+    )
+    passed = lambda one, row: (row * 2, one)  # noqa: E731
+    written = lambda one, row: row.at[1].set(one)  # noqa: E731
+    return [vmap(f, axes)(x, row) for f in (by_one, turns, until, passed, written)]
+
+
+@case
+def full_like_on_one_device(lib, x):
+    device = lib.mj.devices()[3]
+    return lib.jnp.full_like(x, 2, device=device), lib.jnp.zeros_like(x, device=device)
+
+
+@case
 def parts_of_a_traced_array(lib, x):
     """Slices whose size the mesh still divides; outside of a trace jax refuses them."""
     parts = lib.mj.jit(lambda x: (x[4:], x[::2], x[1:5, 2:4], x[None, :4]))(x)

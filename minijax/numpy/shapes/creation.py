@@ -276,6 +276,8 @@ def _filled(
         out_sharding = None
     if device is not None and dtype is None and like is None:
         dtype = dtypes.dtype(value)  # as in JAX, no longer weak
+    if device is not None and isinstance(like, _traced_or_array):
+        like = like.aval  # which lies nowhere
     if np.ndim(value) != 0:
         if like is not None:
             shape = np.shape(like) if shape is None else shape

@@ -219,8 +219,9 @@ def _scatter_batch(primitive) -> Callable:
         """The new axis is one more of every block, or a batching axis of all three."""
         operand, indices, updates = args
         operand_dim, indices_dim, updates_dim = dims
-        operand = batch_at_front(operand, operand_dim, axis_data.size)
-        updates = batch_at_front(updates, updates_dim, axis_data.size)
+        size, cut = axis_data.size, axis_data.cut
+        operand = batch_at_front(operand, operand_dim, size, cut)
+        updates = batch_at_front(updates, updates_dim, size, cut)
         numbers = index_vectors.ScatterDimensionNumbers(
             *map(index_vectors.shifted, dimension_numbers)
         )
@@ -232,7 +233,7 @@ def _scatter_batch(primitive) -> Callable:
                 ),
             )
         else:
-            indices = batch_at_front(indices, indices_dim, axis_data.size)
+            indices = batch_at_front(indices, indices_dim, size, cut)
             numbers = numbers._replace(
                 operand_batching_dims=(0, *numbers.operand_batching_dims),
                 scatter_indices_batching_dims=(

@@ -320,15 +320,16 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
 def _approx_top_k_types(x: ShapedArray, *, k: int, **params) -> list[ShapedArray]:
     if k <= 0:
         raise ValueError(f"k must be positive, got {k}")
-    size = params["reduction_input_size_override"]
+    recall, size = params["recall_target"], params["reduction_input_size_override"]
     axis = canonicalize_axis(params["reduction_dimension"], x.ndim) if x.ndim else 0
     types = _top_k_types(x, k=k, axis=axis)
+    if not 0 < recall <= 1 or 0 <= size < x.shape[axis]:
+        raise ValueError("recall_target or reduction_input_size_override out of range")
     if not dtypes.issubdtype(x.dtype, np.floating):
         raise ValueError(f"operand must be a floating type, got {x.dtype}")
     if params["aggregate_to_topk"]:
         return types
-    given = (x.shape[axis], x.ndim, k, params["recall_target"], size)
-    found = hlo_parts.approx_top_k_size(*given)
+    found = hlo_parts.approx_top_k_size(x.shape[axis], x.ndim, k, recall, size)
     return _top_k_types(x, k=found, axis=axis)
 
 
@@ -365,7 +366,7 @@ def approx_max_k(
     """The `k` largest entries along an axis, and their int32 indices.
 
     A TPU may find `recall_target` of them only, in less time (arXiv 2206.14286); here
-    they are exact on each machine, as JAX's are on CPUs and GPUs.
+    they are exact on each machine, as JAX's are on CPUs and GPUs where nothing is NaN.
 
     Args:
       operand: an array of floats.
@@ -378,7 +379,7 @@ def approx_max_k(
         through at last, which follows from the size and the recall.
 
     Raises:
-      ValueError: `k` is not positive or larger than the axis, or no floats are given.
+      ValueError: `k`, the recall or the size is out of range, or no floats are given.
       TypeError: for scalars.
     """
     options = recall_target, reduction_input_size_override, aggregate_to_topk

@@ -560,27 +560,23 @@ def _select_branches(
     Where a branch is not chosen, its arguments carry no derivatives: a division by zero
     there must not spoil the result.
     """
-    index, *ops = (batch_at_front(x, d, axis_data.size) for x, d in zip(args, dims))
+    size, cut = axis_data.size, axis_data.cut
+    index, *ops = (batch_at_front(x, d, size, cut) for x, d in zip(args, dims))
     everything = [True] * len(ops)
     outputs = []
     for number, closed in enumerate(branches):
         wanted = [True] * len(closed.out_avals)
         program, _ = batched_leading(closed, axis_data, everything, wanted)
         chosen = elementwise.eq(index, scalar_like(language.get_aval(index), number))
-        own = [_select(chosen, ordering.stop_gradient(x), x) for x in ops]
+        own = [_select(axis_data, chosen, ordering.stop_gradient(x), x) for x in ops]
         outputs.append(jaxpr_as_fun(program)(*own))
-    out = [_select(index, *cases) for cases in zip(*outputs)]
+    out = [_select(axis_data, index, *cases) for cases in zip(*outputs)]
     return out, [0] * len(out)
 
 
-def _select(which: Any, *cases: Any) -> Any:
+def _select(axis_data: Any, *operands: Any) -> Any:
     """`select_n` with an index for each example of a batch."""
-    shape = language.get_aval(cases[0]).shape
-    if len(shape) != language.get_aval(which).ndim:
-        which = shaping.broadcast_in_dim(
-            which, shape, tuple(range(language.get_aval(which).ndim))
-        )
-    return elementwise.select_n(which, *cases)
+    return elementwise.select_n_p.batch(axis_data, operands, [0] * len(operands))[0]
 
 
 def _cond_dce(used, eqn) -> language.JaxprEqn:

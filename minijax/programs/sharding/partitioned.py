@@ -136,7 +136,7 @@ def placed(
         if found is None or (committed and _devices_of(found) == [place]):
             _check_one_device(closed)
             return request._replace(out_shardings=None)
-        mesh, devices = found, found._internal_device_list
+        what, mesh, devices = "jit's context mesh ", found, found._internal_device_list
     else:
         devices, mesh = place.devices, place.mesh
     if type(place) is Placement:

@@ -265,9 +265,9 @@ class NamedSharding(ShardingOfSeveral):
         part = parts[axis : axis + 1] if axis is not None else ()
         return self.update(spec=PartitionSpec(*part)) if any(part) else None
 
-    def inserted_in(self, other: NamedSharding | None, axis: int) -> NamedSharding:
-        """The sharding `other` with this one's only dimension at position `axis`."""
-        return (other or self.whole(0)).with_batch_axis(axis, self)
+    def inserted_in(self, aval: Any, axis: int) -> NamedSharding:
+        """The cut of `aval`, with this one's only dimension at position `axis`."""
+        return (aval.cut or self.whole(aval.ndim)).with_batch_axis(axis, self)
 
     def with_batch_axis(self, axis: int, cut: NamedSharding | None) -> NamedSharding:
         """With one more dimension at position `axis`, cut as the only one of `cut`."""
