@@ -372,7 +372,7 @@ def _select_transpose(ct, which, *cases) -> list:
 
 
 @select_n_p.def_batch
-def _select_batch(axis_data, args, dims) -> Any:
+def select_batch(axis_data, args, dims) -> Any:
     (which, *cases), (which_dim, *case_dims) = args, dims
     which_aval, *case_avals = (get_aval(arg) for arg in args)
     first = case_avals[0].shape

@@ -576,7 +576,7 @@ def _select_branches(
 
 def _select(axis_data: Any, *operands: Any) -> Any:
     """`select_n` with an index for each example of a batch."""
-    return elementwise.select_n_p.batch(axis_data, operands, [0] * len(operands))[0]
+    return elementwise.select_batch(axis_data, operands, [0] * len(operands))[0]
 
 
 def _cond_dce(used, eqn) -> language.JaxprEqn:
