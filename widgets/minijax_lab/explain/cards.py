@@ -124,6 +124,7 @@ EXAMPLES: dict[str, tuple[Callable[..., Any], tuple]] = {
     "split": (lambda a: lax.split(a, (1, 2), axis=1)[0], (A,)),
     "sqrt": (lax.sqrt, (X + 1,)),
     "squeeze": (lambda a: jnp.squeeze(a[:1], 0), (A,)),
+    "approx_top_k": (lambda x: lax.approx_max_k(x, 2)[0], (X,)),
     "top_k": (lambda x: lax.top_k(x, 2)[0], (X,)),
     "transpose": (lambda a: a.T, (A,)),
     "xor": (lax.bitwise_xor, (I, J)),
