@@ -125,7 +125,7 @@ def lowering_of(
 
 # ---- the text, and where each line comes from ----------------------------------------
 
-LOCATION = re.compile(r'^#(loc\d*) = loc\("((?:[^"\\]|\\.)*)"\(')
+LOCATION = re.compile(r'^#(loc\d*) = loc\("((?:[^"\\]|\\.)*)"[()]')
 ENDING = re.compile(r" loc\(#(loc\d*)\)$")
 OPERATION = re.compile(r'^(?:%\S+(?::\d+)? = )?"?((?:[a-z_]+\.)?[a-z_]+)"?')
 FRAME = ("}", "^", "cond {", "reducer(", "module", "#")
