@@ -93,7 +93,7 @@ def opened(browser, book):
     yield opened
     for context in contexts:
         for page in context.pages:
-            page.wait_for_load_state("networkidle", timeout=120_000)
+            page.evaluate("document.fonts.ready.then(() => true)")
             assert page.complaints == []
         context.close()
 
