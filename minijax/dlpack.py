@@ -10,17 +10,10 @@ import numpy as np
 
 from minijax import numpy as jnp
 from minijax.core.array import Array
+from minijax.numpy.rare.array_api import NARROW, WIDE
 from minijax.typing import DTypeLike
 
-_SUPPORTED = frozenset(
-    np.dtype(kind)
-    for kind in (
-        *(np.bool_, np.int8, np.int16, np.int32, np.int64),
-        *(np.uint8, np.uint16, np.uint32, np.uint64),
-        *(np.float16, np.float32, np.float64, np.complex64, np.complex128),
-        ml_dtypes.bfloat16,
-    )
-)
+_SUPPORTED = {*map(np.dtype, [*NARROW, *WIDE, np.float16, ml_dtypes.bfloat16])}
 
 
 def from_dlpack(

@@ -114,11 +114,14 @@ if hasattr(_scalar_types, "int1"):  # newer versions of ml_dtypes have it
     int1 = _scalar_types.int1
     uint1 = _scalar_types.uint1
 
+__array_api_version__ = "2024.12"
+
 # Imported on first use: few programs need them.
 __getattr__, __dir__, __all__ = _late_names(
     globals(),
     "fft linalg",
     {
+        ".rare.array_api": "__array_namespace_info__",
         ".rare.bit_packing": "packbits unpackbits",
         ".rare.distinct": (
             "unique unique_all unique_counts unique_inverse unique_values"

@@ -150,9 +150,11 @@ def _byteswap(self: Any) -> Any:
 
 def _array_namespace(self: Any, /, *, api_version: str | None = None) -> Any:
     """The module whose functions work on this array: `minijax.numpy`."""
-    if api_version not in (None, "2021.12", "2022.12", "2023.12", "2024.12"):
-        raise ValueError(f"api_version={api_version!r} is not available.")
-    return importlib.import_module("minijax.numpy")
+    namespace = importlib.import_module("minijax.numpy")
+    known = namespace.__array_api_version__
+    if api_version not in (None, known):
+        raise ValueError(f"{api_version=} is not available, only {known!r} is.")
+    return namespace
 
 
 def _flat(self: Any) -> Any:

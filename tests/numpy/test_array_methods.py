@@ -319,8 +319,24 @@ def test_unhashable_and_copied():
 
 def test_namespace():
     assert jnp.ones(2).__array_namespace__() is jnp
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="only '2024.12' is"):
         jnp.ones(2).__array_namespace__(api_version="1999.1")
+
+
+@pytest.mark.parametrize("wide", [False, True])
+def test_namespace_info(wide):
+    """What the array API asks about devices, dtypes and capabilities, as in jax."""
+    assert jnp.__array_api_version__ == jax.numpy.__array_api_version__
+    ours = jnp.__array_namespace_info__()
+    theirs = jax.numpy.__array_namespace_info__()
+    assert [str(each) for each in ours.devices()] == list(map(str, theirs.devices()))
+    with minijax.enable_x64(wide), jax.enable_x64(wide):
+        for name in ("default_device", "capabilities", "default_dtypes"):
+            assert getattr(ours, name)() == getattr(theirs, name)()
+        for kind in (None, "bool", "integral", ("real floating", "complex floating")):
+            assert ours.dtypes(kind=kind) == theirs.dtypes(kind=kind)
+    with pytest.raises(ValueError, match="isdtype: the kind 'large'"):
+        ours.dtypes(kind="large")
 
 
 def test_each_argument_error_names_function_and_position():

@@ -60,6 +60,7 @@ def test_grids(one):
 
 POLYNOMIALS = [
     case("poly", lambda np, x: np.poly(x), V, text=False),
+    case("poly of a matrix", lambda np, x: np.poly(x[:2, :2]), F, text=False),
     case("poly of nothing", lambda np, x: np.poly(x[:0]), V, text=False),
     case("polyadd", lambda np, x, y: np.polyadd(x, y), V, W),
     case("polyadd longer", lambda np, x, y: np.polyadd(y, x), V, W),

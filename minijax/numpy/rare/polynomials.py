@@ -14,6 +14,7 @@ from minijax.core import dtypes
 from minijax.core.array import Array
 from minijax.numpy.arguments import canonicalize_axes, concrete_or_error
 from minijax.numpy.math.ufuncs import maximum, true_divide
+from minijax.numpy.products.factoring import eigvals
 from minijax.numpy.promotion import (
     ensure_arraylike,
     promote_dtypes,
@@ -29,12 +30,17 @@ from minijax.numpy.shapes.shaping import atleast_1d
 def poly(seq_of_zeros: Any) -> Array:
     """The coefficients of the polynomial with these roots, the leading one 1.
 
-    ValueError for matrices: their eigenvalues are not computed here.
+    Of a square matrix: its characteristic polynomial, complex. ValueError for other
+    shapes.
     """
     (roots,) = promote_dtypes_inexact(ensure_arraylike("poly", seq_of_zeros))
     roots = atleast_1d(roots)
+    if roots.ndim == 2 and 0 < roots.shape[0] == roots.shape[1]:
+        roots = eigvals(roots)
     if roots.ndim != 1:
-        raise ValueError("input must be 1d: the roots of the polynomial.")
+        raise ValueError(
+            f"poly takes roots [n] or a square matrix [n, n], got shape {roots.shape}."
+        )
     if roots.size == 0:
         return ones((), dtype=roots.dtype)
     result = ones((1,), dtype=roots.dtype)

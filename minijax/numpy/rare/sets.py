@@ -229,19 +229,12 @@ def setxor1d(
     return values[is_edge[1:] & is_edge[:-1]]
 
 
-@jit(static_argnames=["return_indices"])
-def _intersect1d_sorted_mask(
-    arr1: Array, arr2: Array, return_indices: bool
-) -> tuple[Array, Array, Array | None]:
+@jit
+def _intersect1d_sorted_mask(arr1: Array, arr2: Array) -> tuple[Array, Array, Array]:
     """Both arrays sorted together, which elements equal the next, and the order."""
     both = concatenate((arr1, arr2))
-    order = None
-    if return_indices:
-        dtype = index_dtype(both.shape[0])
-        places = lax.broadcasted_iota(dtype, both.shape, dimension=0)
-        values, order = lax.sort_key_val(both, places)
-    else:
-        values = sorting.sort(both)
+    places = lax.broadcasted_iota(index_dtype(both.shape[0]), both.shape, dimension=0)
+    values, order = lax.sort_key_val(both, places)
     return values, values[1:] == values[:-1], order
 
 
@@ -310,16 +303,10 @@ def intersect1d(
     if size is not None:
         settings = (fill_value, assume_unique, size, return_indices)
         return _intersect1d_size(arr1, arr2, *settings)
-    first1: Any = None
-    first2: Any = None
     if not assume_unique:
-        if return_indices:
-            arr1, first1 = unique(arr1, return_index=True)
-            arr2, first2 = unique(arr2, return_index=True)
-        else:
-            arr1 = unique(arr1)
-            arr2 = unique(arr2)
-    values, mask, order = _intersect1d_sorted_mask(arr1, arr2, return_indices)
+        arr1, first1 = unique(arr1, return_index=True)
+        arr2, first2 = unique(arr2, return_index=True)
+    values, mask, order = _intersect1d_sorted_mask(arr1, arr2)
     shared = values[:-1][mask]
     if not return_indices:
         return shared

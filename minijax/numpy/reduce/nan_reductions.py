@@ -29,24 +29,23 @@ def _is_nan(a: Array) -> Array:
 
 
 def _nan_reduction(
-    a,
-    name: str,
-    reduction: Callable[..., Array],
-    neutral,
-    names: str,
-    options: reduction_options.Options,
+    a, reduction: Callable[..., Array], neutral, options: reduction_options.Options
 ) -> Array:
     """`reduction` of the elements that are not NaN.
 
     An extremum without `initial` is NaN if all elements are.
     """
+    name = f"nan{reduction.__name__}"
+    is_extremum = reduction in (reductions.min, reductions.max)
+    of_sum, of_extremum = reduction_options.OF_NAN_SUM, reduction_options.OF_EXTREMUM
+    names = of_extremum if is_extremum else of_sum
     a = ensure_arraylike(name, a)
     options = options._replace(where=check_where(name, options.where))
     if not dtypes.issubdtype(a.dtype, np.inexact):
         return reduction(a, **options.only(names))
     without_nan = _where(_is_nan(a), neutral_element(a.dtype, neutral), a)
     result = reduction(without_nan, **options.only(names))
-    if reduction not in (reductions.min, reductions.max) or options.initial is not None:
+    if not is_extremum or options.initial is not None:
         return result
     nothing_else = reductions.all(_is_nan(a), **options.only("axis keepdims"))
     return _where(nothing_else, constant_like(a, np.nan), result)
@@ -55,33 +54,25 @@ def _nan_reduction(
 @reduction_options.compiled(reduction_options.OF_EXTREMUM)
 def nanmin(a: ArrayLike, options: reduction_options.Options) -> Array:
     """Smallest element that is not NaN; NaN if there is none."""
-    return _nan_reduction(
-        a, "nanmin", reductions.min, np.inf, reduction_options.OF_EXTREMUM, options
-    )
+    return _nan_reduction(a, reductions.min, np.inf, options)
 
 
 @reduction_options.compiled(reduction_options.OF_EXTREMUM)
 def nanmax(a: ArrayLike, options: reduction_options.Options) -> Array:
     """Largest element that is not NaN; NaN if there is none."""
-    return _nan_reduction(
-        a, "nanmax", reductions.max, -np.inf, reduction_options.OF_EXTREMUM, options
-    )
+    return _nan_reduction(a, reductions.max, -np.inf, options)
 
 
 @reduction_options.compiled(reduction_options.OF_NAN_SUM)
 def nansum(a: ArrayLike, options: reduction_options.Options) -> Array:
     """Sum in which NaN counts as zero; otherwise as `sum`."""
-    return _nan_reduction(
-        a, "nansum", reductions.sum, 0, reduction_options.OF_NAN_SUM, options
-    )
+    return _nan_reduction(a, reductions.sum, 0, options)
 
 
 @reduction_options.compiled(reduction_options.OF_NAN_SUM)
 def nanprod(a: ArrayLike, options: reduction_options.Options) -> Array:
     """Product in which NaN counts as one; otherwise as `prod`."""
-    return _nan_reduction(
-        a, "nanprod", reductions.prod, 1, reduction_options.OF_NAN_SUM, options
-    )
+    return _nan_reduction(a, reductions.prod, 1, options)
 
 
 @reduction_options.compiled(reduction_options.OF_NAN_MEAN)
