@@ -8,10 +8,8 @@ from __future__ import annotations
 
 import ast
 import functools
-import io
 import re
 import sys
-import tokenize
 import tomllib
 from pathlib import Path
 
@@ -55,42 +53,36 @@ LINEAR_ALGEBRA = (
     "minijax/scipy/linalg/",
 )
 
-NO_CODE = {
-    tokenize.COMMENT,
-    tokenize.NL,
-    tokenize.NEWLINE,
-    tokenize.INDENT,
-    tokenize.DEDENT,
-    tokenize.ENCODING,
-    tokenize.ENDMARKER,
-}
 
-
-def docstring_lines(tree: ast.AST) -> set[int]:
-    """Returns the lines that docstrings cover."""
-    lines: set[int] = set()
-    owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    for node in ast.walk(tree):
-        if not isinstance(node, owners) or not node.body:
-            continue
-        first = node.body[0]
-        if (
-            isinstance(first, ast.Expr)
-            and isinstance(first.value, ast.Constant)
-            and isinstance(first.value.value, str)
-        ):
-            lines.update(range(first.lineno, (first.end_lineno or first.lineno) + 1))
-    return lines
+def is_docstring(node: ast.stmt) -> bool:
+    value = node.value if isinstance(node, ast.Expr) else None
+    return isinstance(value, ast.Constant) and isinstance(value.value, str)
 
 
 @functools.cache
 def count_code(text: str) -> int:
-    """Returns the number of lines of `text` that hold code."""
-    lines: set[int] = set()
-    for token in tokenize.generate_tokens(io.StringIO(text).readline):
-        if token.type not in NO_CODE:
-            lines.update(range(token.start[0], token.end[0] + 1))
-    return len(lines - docstring_lines(ast.parse(text)))
+    """Returns the number of lines of `text` that hold code.
+
+    A line of a string of several lines holds code, unless the string is a docstring.
+    """
+    tree = ast.parse(text)
+    owners = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
+    strings: set[int] = set()
+    docstrings: set[int] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, owners) and node.body and is_docstring(node.body[0]):
+            first = node.body[0]
+            docstrings.update(range(first.lineno, (first.end_lineno or 0) + 1))
+        elif isinstance(node, ast.JoinedStr) or (
+            isinstance(node, ast.Constant) and isinstance(node.value, str | bytes)
+        ):
+            strings.update(range(node.lineno, (node.end_lineno or 0) + 1))
+    lines = {
+        number
+        for number, line in enumerate(text.splitlines(), 1)
+        if line.strip() and not line.lstrip().startswith("#")
+    }
+    return len((lines | strings) - docstrings)
 
 
 def rooms() -> dict[str, str]:
