@@ -135,8 +135,17 @@ WRONG = {
 }
 # What `check` says of each wrong answer.
 COMPLAINTS = {
-    "04.1": ["in another order", "None is a container"],
+    "04.1": [
+        "in another order. At index 0: expected the leaf at ['a'][0], got 1.",
+        "None is a container",
+    ],
     "04.2": ["the class is not registered", "factor alone should be one"],
-    "04.3": ["a leaf should be 0.8", "a leaf should be 4.0"],
-    "04.4": ["the bias correction is missing", "After step 1 a leaf is off"],
+    "04.3": [
+        "the leaf at ['b'][0]: Expected 0.8, got 1.",
+        "the leaf at ['b'][0]: Expected 4, got 80.",
+    ],
+    "04.4": [
+        "the bias correction is missing",
+        "After step 1, the leaf at ['b'][0]: At index",
+    ],
 }

@@ -103,7 +103,10 @@ WRONG = {
 # What `check` says of each wrong answer.
 COMPLAINTS = {
     "05.1": ["You found 1 of 2", "In c every key is used once"],
-    "05.2": ["only 1 different masks", "zero or twice what they were"],
-    "05.3": ["Its jaxpr shows _shuffle", "100 keys gave 3"],
-    "05.4": ["hold the same numbers", "The structure should be"],
+    "05.2": ["Row 1 has the mask of row 0", "At index (0, 0): expected 0 or 2, got 1."],
+    "05.3": ["Its jaxpr shows _shuffle", "100 keys gave 3; [0, 2, 1] did not come"],
+    "05.4": [
+        "The leaves at ['layers'][0]['b'] and ['layers'][1]['b'] hold the same",
+        "The structure should be",
+    ],
 }

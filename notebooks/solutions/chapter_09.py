@@ -144,6 +144,6 @@ WRONG = {
 COMPLAINTS = {
     "09.1": ["look again at c", "a list of 3 numbers"],
     "09.2": ["gradient keeps", "The second derivatives are wrong"],
-    "09.3": ["an array of 144", "and steps=1 it is"],
+    "09.3": ["an array of 144", "and steps=1: expected "],
     "09.4": ["With most=1.0 the numbers are wrong", "all gradients are zero"],
 }

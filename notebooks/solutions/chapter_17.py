@@ -138,7 +138,10 @@ WRONG = {
 # What `check` says of each wrong answer.
 COMPLAINTS = {
     "17.1": ["look again at b", "list of 6 words"],
-    "17.2": ["Its rows add up to", "An all-gather carries 2,048 B"],
+    "17.2": [
+        "The first rows add up to [8.0, 8.0]. At index (",
+        "An all-gather carries 2,048 B",
+    ],
     "17.3": ["Batch 0 comes out", "An all-gather: weights"],
     "17.4": ["7 exchanges come one after", "There is an all-gather in it"],
 }

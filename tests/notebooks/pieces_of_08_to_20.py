@@ -581,10 +581,10 @@ def write(text, equation):
 
 WRONG = {
     SET: [
-        (changed(SET, ("np.array(self.array)", "self.array")), "X itself, after .set"),
+        (changed(SET, ("np.array(self.array)", "self.array")), "x itself, after .set"),
         (
             changed(SET, ("np.array(self.array)", "np.asarray(self.array)")),
-            "X itself, after .set",
+            "x itself, after .set",
         ),
         (changed(SET, ("    return copy", "    return copy[self.index]")), "shape is"),
         (
@@ -637,7 +637,7 @@ def add(self, values):
         ),
         (
             changed(DOT, ("axis = len(batch_x) + kept", "axis = kept")),
-            "X of shape (7, 5, 2, 3) with examples on axis 0, y of shape (3, 5)",
+            "x of shape (7, 5, 2, 3) with examples on axis 0, y of shape (3, 5)",
         ),
         (
             changed(
@@ -872,7 +872,7 @@ def scan(step, carry, xs, length=None, reverse=False, known=0):
         ),
         (
             changed(VJPS, ("move(c, 0, axis or 0)", "c")),
-            "Vmap with in_axes=(1, 0): the cotangent of the first: Its shape is (2, 3)",
+            "vmap with in_axes=(1, 0): the cotangent of the first: Its shape is (2, 3)",
         ),
         (
             changed(VJPS, ("[s if a is None else c for", "[s for")),
@@ -884,7 +884,7 @@ def custom_of_many(*operands, body, forward, back):
     of_many = many(body, size_of(*operands), [x.axis for x in operands])
     return [Batched(x, 0) for x in of_many(*(x.value for x in operands))]
 """,
-            "Vmap with in_axes=(0, 0): the cotangent of the first: At index",
+            "vmap with in_axes=(0, 0): the cotangent of the first: At index",
         ),
     ],
     LEAKS: [

@@ -156,7 +156,7 @@ WRONG = {
         (changed(CHILD, ("number = self.children.get(kind, 0)",
                          "number = sum(self.children.values())"),
                  ("= number + 1", "= self.children.get(kind, 0) + 1")),
-         "expected the names"),
+         "there is no weight Pair_0"),
         (changed(CHILD, ("(*self.path, name)", "(name,)")), "a path from the root"),
         (changed(CHILD, ("self.params.setdefault(name, {})", "{}")), "names of"),
         (changed(CHILD, ("if self.key is None", "if False")), "there was no key"),

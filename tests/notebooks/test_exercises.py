@@ -374,7 +374,7 @@ def test_a_difference_says_where_and_how_much():
     found[1, 2], found[0, 1] = np.nan, 5.0
     said = answers_.difference(found, right)
     assert said == "At index (1, 2): expected 0, got nan."
-    assert answers_.difference(1.0, 2.0) == "There: expected 2, got 1."
+    assert answers_.difference(1.0, 2.0) == "Expected 2, got 1."
     assert answers_.difference([1.0], 1.0) == "Its shape is (1,), not ()."
     assert answers_.difference([np.inf, 1.0], [np.inf, 1.0]) is None
 

@@ -304,14 +304,12 @@ def safe(norm, largest):
 right("04.3", clip(flat_norm, safe))
 right("04.3", clip(norm_of, lambda n, m: m / jnp.maximum(n, m)))
 right("04.3", clip(norm_of, lambda n, m: jnp.minimum(1.0, m / n)))
-wrong("04.3", "a leaf should be", clip(norm_of, lambda n, m: m / n))
-wrong("04.3", "a leaf should be", clip(lambda p: norm_of(p) ** 2, safe))
-wrong(
-    "04.3", "a leaf should be", lambda p, m: tree.map(lambda x: jnp.clip(x, -m, m), p)
-)
+wrong("04.3", "the leaf at ['", clip(norm_of, lambda n, m: m / n))
+wrong("04.3", "the leaf at ['", clip(lambda p: norm_of(p) ** 2, safe))
+wrong("04.3", "the leaf at ['", lambda p, m: tree.map(lambda x: jnp.clip(x, -m, m), p))
 wrong(
     "04.3",
-    "a leaf should be",
+    "the leaf at ['",
     lambda p, m: tree.map(lambda x: x * safe(jnp.linalg.norm(x), m), p),
 )
 wrong(
@@ -371,7 +369,7 @@ right(
 )
 wrong(
     "05.2",
-    "different masks",
+    "Row 1 has the mask of row 0",
     lambda key, x: vmap(masks, (None, 0))(key, jnp.asarray(x)),
 )
 wrong("05.2", "zero or twice", lambda key, x: masks(key, x) / 2)

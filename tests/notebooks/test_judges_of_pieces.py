@@ -438,7 +438,7 @@ def entries_of_many(primitive, *operands, **params):
                 ("(x,), (one,)", "(fixed,), (one,)"),
                 ("program(a, x)", "program(a, fixed)"),
             ),
-            "The slope of that slope: There: expected -0.03125, got ",
+            "The slope of that slope: Expected -0.03125, got ",
         ),
         (with_(IMPLICIT, ("-(change / slope)", "change / slope")), "slope of a root"),
         (with_(IMPLICIT, ("-(change / slope)", "-change")), "slope of a root"),
@@ -493,7 +493,7 @@ def kernels_of(program):
             kernels.append([equation])
     return kernels
 """,
-            "Cos joins the kernel of sin, past the sum between them",
+            "cos joins the kernel of sin, past the sum between them",
         ),
     ],
     "export.checked": [

@@ -65,7 +65,7 @@ def list_complaint(
         return f"Give a list of {len(right)} {what}."
     unknown = [one for one in given if not any(same(one, word) for word in words)]
     if words and unknown:
-        return f"{unknown[0]!r} is none of {', '.join(sorted(set(words)))}."
+        return f"{unknown[0]!r} is none of the words {', '.join(sorted(set(words)))}."
     names = string.ascii_lowercase
     wrong = [n for n, a, b in zip(names, given, right) if not same(a, b)]
     if wrong:
@@ -151,8 +151,22 @@ def difference(
     where = ", ".join(str(int(i)) for i in index)
     at = f"At index ({where})" if right.ndim > 1 else f"At index {where}"
     if right.ndim == 0:
-        at = "There"
-    return f"{at}: expected {right[index]:.6g}, got {found[index]:.6g}."
+        at = ""
+    texts = [f"{array[index]:.6g}" for array in (right, found)]
+    if texts[0] == texts[1]:
+        texts = [f"{array[index]:.9g}" for array in (right, found)]
+    told = f"expected {texts[0]}, got {texts[1]}."
+    return f"{at}: {told}" if at else told.capitalize()
+
+
+def first_lines(text: str, most: int = 30) -> str:
+    """Returns a text whose middle is left out if it has more lines than that."""
+    lines = text.splitlines()
+    if len(lines) <= most:
+        return text
+    kept = most - 4
+    gap = f"  ... {len(lines) - kept - 3} more lines ..."
+    return "\n".join([*lines[:kept], gap, *lines[-3:]])
 
 
 def beside(mine: Any, right: Any) -> str:

@@ -106,13 +106,20 @@ def grade_stopwatch(stopwatch: Callable[..., Any]) -> str | None:
             time.sleep(0.6)
         return Delayed(0.2)
 
+    start = time.perf_counter()
     seconds = stopwatch(slow_first_time, 1.0)
+    whole = time.perf_counter() - start
     if not isinstance(seconds, float):
         return f"It returns {type(seconds).__name__}; return the seconds, a float."
     if seconds < 0.15:
         return (
             f"The work takes 0.2 s after the call, and you say {seconds:.2f} s: the "
             "clock stopped before the result was ready."
+        )
+    if seconds > whole:
+        return (
+            f"You say {seconds:.2f} s, and all of it took {whole:.2f} s: return the "
+            "seconds of one call."
         )
     if len(calls) < 2 or seconds > 0.7:
         return f"You say {seconds:.2f} s, with the first call's compiling in it."

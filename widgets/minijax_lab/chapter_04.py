@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax_lab.answers import listed, same
+from minijax_lab.answers import difference, listed, same
 from minijax_lab.grading import Exercise, Prediction
 
 PREDICTIONS = {
@@ -57,6 +57,7 @@ PREDICTIONS = {
 }
 
 EXERCISE_1 = [2, 3, 5, 4, 1]
+PATHS_1 = ["['a'][0]", "['a'][2][0]", "['m']['x']", "['m']['y']", "['z']"]
 
 
 def grade_leaves(leaves: Any) -> str | None:
@@ -67,10 +68,17 @@ def grade_leaves(leaves: Any) -> str | None:
     if same(given, EXERCISE_1):
         return None
     if None in given:
-        return "None is a container, an empty one."
+        return "None is a container, an empty one: the one at ['a'][1] has no leaf."
     if sorted(map(str, given)) == sorted(map(str, EXERCISE_1)):
-        return "These are the leaves, in another order."
-    return f"It has {len(EXERCISE_1)} leaves, and yours are others."
+        told = "These are the leaves, in another order."
+    else:
+        told = f"The tree has {len(EXERCISE_1)} leaves; you gave {len(given)}."
+        told = "One is another." if len(given) == len(EXERCISE_1) else told
+    for index, (path, leaf) in enumerate(zip(PATHS_1, EXERCISE_1)):
+        if index == len(given) or not same(given[index], leaf):
+            got = "the end" if index == len(given) else repr(given[index])
+            return f"{told} At index {index}: expected the leaf at {path}, got {got}."
+    return f"{told} After the leaf at {PATHS_1[-1]} there is none."
 
 
 def grade_scale(scale_class: Any) -> str | None:
@@ -98,6 +106,7 @@ def grade_scale(scale_class: Any) -> str | None:
 def grade_clip(clip_by_norm: Callable[..., Any]) -> str | None:
     """Scaled down as a whole when too long, otherwise untouched."""
     from minijax import jit, tree
+    from minijax.tree_util import keystr
 
     example = {"w": np.array([[3.0, 0.0]]), "b": [np.array(4.0), None]}
     for name, function in (("", clip_by_norm), (" under jit", jit(clip_by_norm))):
@@ -106,15 +115,21 @@ def grade_clip(clip_by_norm: Callable[..., Any]) -> str | None:
             if tree.structure(found) != tree.structure(example):
                 return f"The structure{name} became {tree.structure(found)}."
             wanted = tree.map(partial(np.multiply, factor), example)
-            for a, b in zip(tree.leaves(found), tree.leaves(wanted)):
-                if not np.allclose(a, b, atol=1e-5):
+            pairs = zip(tree.leaves_with_path(found), tree.leaves(wanted))
+            for (path, leaf), right in pairs:
+                told = difference(leaf, right)
+                if told:
                     return (
-                        f"The norm of {example} is 5. For largest = {largest}{name} "
-                        f"a leaf should be {b} and is {a}."
+                        f"The norm of {example} is 5. With largest={largest}{name}, "
+                        f"the leaf at {keystr(path)}: {told}"
                     )
     zeros = tree.map(np.zeros_like, example)
-    if not all(np.all(leaf == 0) for leaf in tree.leaves(clip_by_norm(zeros, 1.0))):
-        return "A tree of zeros should stay zero (look at what you divide by)."
+    for path, leaf in tree.leaves_with_path(clip_by_norm(zeros, 1.0)):
+        if not np.all(leaf == 0):
+            return (
+                f"A tree of zeros should stay zero, and the leaf at {keystr(path)} "
+                f"becomes {leaf} (look at what you divide by)."
+            )
     return None
 
 
@@ -130,18 +145,23 @@ def adam_by_hand(w: np.ndarray, slopes: list[np.ndarray]) -> np.ndarray:
     return w
 
 
-def off_from_adam(found: Any, wanted: Any, start: Any, number: int) -> str:
-    """What is wrong with a leaf after step `number`, in a sentence."""
+def off_from_adam(
+    found: Any, wanted: Any, start: Any, number: int, path: str
+) -> str | None:
+    """What is wrong with the leaf at `path` after step `number`, or None."""
+    told = difference(found, wanted, atol=2e-6)
+    if told is None:
+        return None
     # Without correction the first step is 0.1 / sqrt(0.001) times as long.
     if number == 1 and np.allclose(found - start, (wanted - start) * 0.1**-0.5):
         return "The first step is too long: the bias correction is missing."
-    difference = float(np.max(np.abs(found - wanted)))
-    return f"After step {number} a leaf is off by {difference:.1e}."
+    return f"After step {number}, the leaf at {path}: {told}"
 
 
 def grade_adam(adam_start: Callable, adam_step: Callable) -> str | None:
     """Four steps on a tree agree with the paper; the step is pure and can be jitted."""
     from minijax import jit, tree
+    from minijax.tree_util import keystr
 
     rng = np.random.default_rng(0)
     params = {"w": rng.normal(size=(2, 3)), "b": [rng.normal(size=3), None]}
@@ -152,12 +172,13 @@ def grade_adam(adam_start: Callable, adam_step: Callable) -> str | None:
         state, found = step(state, found, slope)
         if tree.structure(found) != tree.structure(params):
             return f"The structure of params became {tree.structure(found)}."
-        for position, leaf in enumerate(tree.leaves(found)):
+        for position, (path, leaf) in enumerate(tree.leaves_with_path(found)):
             history = [tree.leaves(s)[position] for s in slopes[:number]]
             wanted = adam_by_hand(tree.leaves(params)[position], history)
-            if not np.allclose(leaf, wanted, atol=2e-6):
-                start = tree.leaves(params)[position]
-                return off_from_adam(np.asarray(leaf), wanted, start, number)
+            start, leaf = tree.leaves(params)[position], np.asarray(leaf)
+            told = off_from_adam(leaf, wanted, start, number, keystr(path))
+            if told:
+                return told
     return None
 
 

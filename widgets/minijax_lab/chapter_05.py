@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -72,12 +73,18 @@ def grade_dropout(dropout_batch: Callable[..., Any]) -> str | None:
     if found.shape != x.shape:
         return f"For x of shape {x.shape} it returns shape {found.shape}."
     if not np.isin(found, (0.0, 2.0)).all():
-        return "Entries must be zero or twice what they were."
+        index = tuple(np.argwhere(~np.isin(found, (0.0, 2.0)))[0].tolist())
+        return (
+            "Entries must be zero or twice what they were. "
+            f"At index {index}: expected 0 or 2, got {found[index]:.6g}."
+        )
     if not 0.4 < np.mean(found == 2.0) < 0.6:
         return f"{np.mean(found == 2.0):.0%} of the entries survive; half should."
-    masks = {row.tobytes() for row in found}
-    if len(masks) < len(found):
-        return f"Among {len(found)} rows there are only {len(masks)} different masks."
+    first: dict[bytes, int] = {}
+    for number, row in enumerate(found):
+        other = first.setdefault(row.tobytes(), number)
+        if other != number:
+            return f"Row {number} has the mask of row {other}; each needs its own."
     if not np.array_equal(found, np.asarray(dropout_batch(random.key(3), x))):
         return "Twice with the same key, and the masks differ: where is the state?"
     if np.array_equal(found, np.asarray(dropout_batch(random.key(4), x))):
@@ -101,15 +108,21 @@ def grade_shuffle(shuffle: Callable[..., Any]) -> str | None:
             return f"Its jaxpr shows {forbidden}; use random.bits and a sort."
     three = np.arange(3)
     shuffled = jit(shuffle)
-    orders = {tuple(np.asarray(shuffled(random.key(s), three))) for s in range(100)}
-    if len(orders) != 6:
-        return f"Of the 6 orders of three numbers, 100 keys gave {len(orders)}."
+    drawn = [np.asarray(shuffled(random.key(s), three)) for s in range(100)]
+    orders = {tuple(order.tolist()) for order in drawn}
+    for order in itertools.permutations(range(3)):
+        if order not in orders:
+            return (
+                f"Of the 6 orders of three numbers, 100 keys gave {len(orders)}; "
+                f"{list(order)} did not come."
+            )
     return None
 
 
 def grade_noise_like(noise_like: Callable[..., Any]) -> str | None:
     """The same structure and shapes; no two leaves from one key."""
     from minijax import random, tree
+    from minijax.tree_util import keystr
 
     example = {
         "layers": [{"w": np.ones((4, 3)), "b": np.ones(3)} for _ in range(3)],
@@ -122,16 +135,19 @@ def grade_noise_like(noise_like: Callable[..., Any]) -> str | None:
             f"{tree.structure(found)}."
         )
     leaves = [np.asarray(leaf) for leaf in tree.leaves(found)]
-    for leaf, wanted in zip(leaves, tree.leaves(example)):
+    paths = [keystr(path) for path, _ in tree.leaves_with_path(example)]
+    for path, leaf, wanted in zip(paths, leaves, tree.leaves(example)):
         if leaf.shape != np.shape(wanted):
-            return f"A leaf of shape {np.shape(wanted)} became one of {leaf.shape}."
+            return (
+                f"The leaf at {path} has shape {np.shape(wanted)}, and became one of "
+                f"{leaf.shape}."
+            )
     # Leaves that share a key begin with the same numbers, if they are as long.
-    seen: dict[bytes, tuple[int, ...]] = {}
-    for leaf in leaves:
-        data = leaf.tobytes()
-        if data in seen:
-            return f"Two leaves of shape {leaf.shape} hold the same numbers."
-        seen[data] = leaf.shape
+    seen: dict[bytes, str] = {}
+    for path, leaf in zip(paths, leaves):
+        other = seen.setdefault(leaf.tobytes(), path)
+        if other != path:
+            return f"The leaves at {other} and {path} hold the same numbers."
     numbers = np.concatenate([leaf.ravel() for leaf in leaves])
     if abs(numbers.mean()) > 0.6 or not 0.5 < numbers.std() < 1.6:
         return f"Mean {numbers.mean():.2f}, deviation {numbers.std():.2f}: not normal."

@@ -140,11 +140,13 @@ def complaint_of_atan(atan: Callable[..., Any]) -> str | None:
         return f"With its tangent it has {len(both.equations)} equations:\n{both}"
     for scale in (1.0, -2.0):
         found = tangents.jvp(atan, (x,), (scale * t,))[1]
-        if not np.allclose(found, scale / (1 + x * x)):
-            return f"At {x}, moved by {scale}, the tangent is {found}."
+        told = difference(found, scale / (1 + x * x))
+        if told:
+            return f"At {x}, moved by {scale}, the tangent is {found}. {told}"
     found = tangents.jvp(lambda x: atan(operations.sin(x)), (x,), (t,))[1]
-    if not np.allclose(found, np.cos(x) / (1 + np.sin(x) ** 2)):
-        return f"After a sine the tangent is {found}."
+    told = difference(found, np.cos(x) / (1 + np.sin(x) ** 2))
+    if told:
+        return f"After a sine, at {x}, the tangent is {found}. {told}"
     return None
 
 

@@ -145,8 +145,8 @@ def grade_curvature(curvature: Callable[..., Any]) -> str | None:
                 return f"It returns an array of shape {found.shape}, not a number."
             if not np.allclose(found, right, rtol=1e-3):
                 return (
-                    f"For {told} and steps={steps} it is {right:.4f}, "
-                    f"not {float(found):.4f}."
+                    f"For {told} and steps={steps}: expected {right:.4f}, "
+                    f"got {float(found):.4f}."
                 )
     closed = make_jaxpr(lambda x, v: curvature(bend, x, v, 3))(x, start)
     most = largest(closed)

@@ -93,7 +93,9 @@ def grade_softplus(softplus: Callable[..., Any]) -> str | None:
         return f"Under vmap its gradients are others. {difference(many, slopes)}"
     weighted = float(grad(lambda x: 3.0 * softplus(x))(np.float32(0.5)))
     if not np.isclose(weighted, 3.0 * slopes[5], rtol=1e-5):
-        return f"The gradient of 3 * softplus at 0.5 is {weighted}, not three times."
+        return (
+            f"The gradient of 3 * softplus at 0.5 is {weighted:.6g}, not three times."
+        )
     if not own_rules(make_jaxpr(lambda x: softplus(x))(np.float32(1.0))):
         return "Its jaxpr shows no derivative of your own."
     return None

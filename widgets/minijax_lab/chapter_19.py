@@ -99,10 +99,10 @@ def grade_online(online: Callable[..., Any]) -> str | None:
         with np.errstate(all="ignore"):
             top, weight = online(parts)
         if not np.isclose(top, row.max()):
-            return f"For {what} the largest is {row.max():g}, not {top:g}."
+            return f"For {what} the largest should be {row.max():g}, and is {top:g}."
         right = np.exp(row - row.max()).sum()
         if not np.isclose(weight, right):
-            return f"For {what} the sum is {right:.4f}, not {weight:.4f}."
+            return f"For {what} the sum should be {right:.4f}, and is {weight:.4f}."
     return None
 
 

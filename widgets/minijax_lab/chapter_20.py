@@ -112,7 +112,8 @@ def grade_halving(halving: Callable[..., Any]) -> str | None:
         found = float(compiled(start))
         minijax.effects_barrier()
         if found != start / 16:
-            return f"From {start} four halvings come to {start / 16}, not {found}."
+            least = start / 16
+            return f"Four halvings of {start} should give {least}, and give {found}."
         right = [(step, start / 2 ** (step + 1)) for step in range(4)]
         if saved != right:
             return f"save got {saved}, not {right}."

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from minijax_lab.answers import difference, list_complaint
-from minijax_lab.grading import Exercise, Prediction
+from minijax_lab.grading import Exercise, Prediction, raised
 
 PREDICTIONS = {
     "21.r1": Prediction(
@@ -108,9 +108,14 @@ def grade_batching(rule: Callable[..., Any]) -> str | None:
         operands = [one if axis is None else many for axis in axes]
         mapped = minijax.vmap(made.bind, axes)
         right = minijax.vmap(plain, axes)(*operands)
-        told = difference(mapped(*operands), right)
+        case = f"vmap with in_axes={axes} of a {many.tolist()}"
+        try:
+            found = mapped(*operands)
+        except Exception as error:
+            return raised(error, case)
+        told = difference(found, right)
         if told:
-            return f"vmap with in_axes={axes} of a {many.tolist()}. {told}"
+            return f"{case}. {told}"
         jaxpr = minijax.make_jaxpr(mapped)(*operands)
         count = sum(e.primitive is made for e in jaxpr.jaxpr.eqns)
         if count != 1:
@@ -124,8 +129,9 @@ def grade_batching(rule: Callable[..., Any]) -> str | None:
     told = difference(pairs(wide[0], wide[1]), right(wide[0], wide[1]))
     if told:
         return f"Under two vmaps, one for each operand. {told}"
-    if difference(minijax.vmap(made.bind, 0, 1)(many, many), plain(many, many).T):
-        return "With out_axes=1 the result is another: which axis did you return?"
+    told = difference(minijax.vmap(made.bind, 0, 1)(many, many), plain(many, many).T)
+    if told:
+        return f"With out_axes=1, which axis did you return? {told}"
     return None
 
 

@@ -25,7 +25,7 @@ from typing import Any
 
 import minijax
 from minijax_lab import solutions
-from minijax_lab.answers import same
+from minijax_lab.answers import first_lines, same
 
 SECONDS = 10
 # What waits, for a busy machine or for something else, has so many times as long.
@@ -240,7 +240,8 @@ def run(grade: Callable[..., str | None], made: tuple[Any, ...]) -> str | None:
     """Returns the complaint of `grade`; an exception of it is one, too."""
     try:
         with time_limit(SECONDS):
-            return grade(*made)
+            complaint = grade(*made)
+            return complaint and first_lines(complaint)
     except TookTooLong:
         return f"It ran for more than {SECONDS} seconds."
     except (Exception, SystemExit) as error:
@@ -261,6 +262,8 @@ def raised(error: BaseException, what: str = "It") -> str:
         where = f" in {file.name}" if file.is_file() else ""
         where += f" at line {own[-1].lineno} of {own[-1].name}"
         shown = f"\n  {own[-1].line}" if own[-1].line else ""
+    else:
+        shown = "\n  No line of yours was running then: see what yours returns."
     return told(error, what, where) + shown
 
 

@@ -17,7 +17,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax_lab.answers import difference
+import minijax
+from minijax_lab.answers import difference, first_lines
 
 ROW = np.array([0.5, 1.5, 2.0], np.float32)
 
@@ -139,7 +140,12 @@ def digits_for_any_count() -> None:
         key = threefry.make_key(seed)
         bits = (threefry.bits(key, count) >> np.uint32(9)) | np.uint32(0x3F800000)
         right = bits.view(np.float32) - np.float32(1)
-        alike(f"{count} numbers of key {seed}", threefry.uniform(key, count), right, 0)
+        alike(
+            f"uniform(make_key({seed}), {count})",
+            threefry.uniform(key, count),
+            right,
+            0,
+        )
 
 
 def kinds_of_the_registry() -> None:
@@ -148,6 +154,9 @@ def kinds_of_the_registry() -> None:
     class Pair:
         def __init__(self, a: Any, b: Any) -> None:
             self.a, self.b = a, b
+
+        def __repr__(self) -> str:
+            return f"Pair({self.a}, {self.b})"
 
     tree.register(Pair, lambda p: ([p.b, p.a], "extra"), lambda e, c: Pair(c[1], c[0]))
     leaves, structure = tree.flatten([Pair(1, (2, 3)), None])
@@ -703,7 +712,8 @@ def results_have_their_tree() -> None:
     values, changes = tangents.jvp(function, (ROW,), (np.ones_like(ROW),))
     for what, found in (("values", values), ("changes", changes)):
         assert isinstance(found, dict) and set(found) == {"a", "b"}, (
-            f"the function gives a dict of a and b; the {what} are {found!r:.60}"
+            "the function gives a dict of a and b; "
+            f"the {what} should be one, and are a {type(found).__name__}"
         )
     alike("the change of x * x", changes["b"], 2 * ROW)
     assert changes["a"][0] is not None, (
@@ -777,6 +787,14 @@ def complaint(checks: Iterable[Callable[[], None]]) -> str | None:
         try:
             check()
         except AssertionError as error:
-            text = str(error)
-            return text[:1].upper() + text[1:] + ("" if text.endswith(".") else ".")
+            text = first_lines(sentence(str(error)))
+            return text + ("" if text.endswith(".") else ".")
     return None
+
+
+def sentence(text: str) -> str:
+    """Returns a text that begins with a capital, unless it begins with code."""
+    word = text.partition(" ")[0].rstrip(",:")
+    is_code = len(word) == 1 and word != "a" or not word.isalpha()
+    is_code |= hasattr(minijax, word) or hasattr(minijax.lax, word)
+    return text if is_code else text[:1].upper() + text[1:]

@@ -35,20 +35,24 @@ def two_layers() -> Any:
     return Whole()
 
 
-def keyed(params: Any) -> Any:
-    """The names of a dict of weights, without the weights."""
+def keyed(params: Any, place: str = "") -> list[str]:
+    """The paths of the weights in a dict of dicts, sorted."""
     if not isinstance(params, dict):
-        return None
-    return {name: keyed(inner) for name, inner in sorted(params.items())}
+        return [place.removeprefix("/")]
+    inner = [keyed(params[name], f"{place}/{name}") for name in sorted(params)]
+    return [path for paths in inner for path in paths]
 
 
 def names_tell_the_place() -> None:
     from minijax import random
 
     params = two_layers().init(random.key(0), np.ones(5, np.float32))
-    dense = {"bias": None, "kernel": None}
-    right = {"Dense_0": dense, "Pair_0": {"Dense_0": dense, "Dense_1": dense}}
-    assert keyed(params) == right, f"expected the names {right}, got {keyed(params)}"
+    layers = ("Dense_0", "Pair_0/Dense_0", "Pair_0/Dense_1")
+    right = [f"{layer}/{name}" for layer in layers for name in ("bias", "kernel")]
+    found = keyed(params)
+    missing = [path for path in right if path not in found]
+    assert not missing, f"there is no weight {missing[0]}; there are {', '.join(found)}"
+    assert len(found) == len(right), f"expected 6 weights, got {', '.join(found)}"
     scope = module("modules").Scope({}, key=random.key(0))
     paths = [scope.child(kind).path for kind in ("A", "B", "A")]
     expected = [("A_0",), ("B_0",), ("A_1",)]

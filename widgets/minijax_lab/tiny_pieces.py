@@ -194,7 +194,10 @@ def judge(written: Written) -> str | None:
         return str(refused)
     right = f"{score.right} of {score.count} programs of chapter {score.chapter}"
     raised_there = f" It was raised{where}.{shown}" if where else ""
-    return f"It gets {right} right. First to fail: {score.failed[0]}.{raised_there}"
+    gets = f"It gets {right} right."
+    if score.count == 1:
+        gets = f"The program of chapter {score.chapter} goes wrong."
+    return f"{gets} First to fail: {score.failed[0]}.{raised_there}"
 
 
 def written_otherwise(

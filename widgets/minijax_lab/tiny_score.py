@@ -187,7 +187,9 @@ def said(error: Exception) -> str:
     first_line = str(error).strip().partition("\n")[0]
     first_line = textwrap.shorten(first_line, 160, placeholder=" ...")
     kind = type(error).__name__
-    return first_line if isinstance(error, AssertionError) else f"{kind}: {first_line}"
+    if isinstance(error, AssertionError):
+        return first_line.rstrip(".")
+    return f"{kind}: {first_line}"
 
 
 def score_program(program: TinyProgram, answer: Any, one: ChapterScore) -> None:
@@ -280,7 +282,8 @@ def trees_come_back() -> None:
     value = {"b": [1, (2, None)], "a": 3}
     leaves, structure = tree.flatten(value)
     assert leaves == [3, 1, 2], f"leaves {leaves}, not [3, 1, 2]"
-    assert tree.unflatten(structure, leaves) == value, "it does not come back whole"
+    again = tree.unflatten(structure, leaves)
+    assert again == value, f"unflatten: expected {value}, got {again}"
 
 
 def bits_are_jax() -> None:
@@ -294,14 +297,15 @@ def keys_are_jax() -> None:
     threefry = module("threefry")
     found = threefry.split(threefry.make_key(7)).tolist()
     right = json.loads(ANSWERS.read_text(encoding="utf-8"))["split"]
-    assert found == right, "other keys"
+    assert found == right, f"keys {found}, not {right}"
 
 
 def uniform_is_jax() -> None:
     threefry = module("threefry")
     found = threefry.uniform(threefry.make_key(7), 4)
     right = json.loads(ANSWERS.read_text(encoding="utf-8"))["uniform"]
-    assert np.array_equal(found, np.asarray(right, np.float32)), "other numbers"
+    told = difference(found, np.asarray(right, np.float32), 0, 0)
+    assert told is None, str(told)
 
 
 def bool_says_why() -> None:
@@ -320,7 +324,9 @@ def root_has_a_slope() -> None:
         return nesting.root(lambda a, x: x * x - a, a, np.float32(1.0))
 
     found = transposes.grad(square_root)(np.float32(4.0))
-    assert abs(float(found) - 0.25) < 1e-5, f"the slope of the root of 4 is {found}"
+    assert abs(float(found) - 0.25) < 1e-5, (
+        f"the root of 4 changes by 0.25 when 4 does; expected 0.25, got {found}"
+    )
 
 
 def leaks_are_told() -> None:
@@ -361,7 +367,8 @@ def wrong_arguments_are_refused() -> None:
     x = np.ones(3, np.float32)
     loaded, _ = saved(lambda both: both["a"] + both["b"], {"a": x, "b": x})
     found = loaded({"a": x, "b": 2 * x})
-    assert np.array_equal(found, 3 * x), "other numbers after saving"
+    told = difference(found, 3 * x)
+    assert told is None, f"a + b of the loaded program. {told}"
     wrong = {
         "another shape": {"a": np.ones(4, np.float32), "b": x},
         "another dtype": {"a": x.astype(np.int32), "b": x},
@@ -390,7 +397,8 @@ def lines_printed(function: Callable[..., Any], x: Any) -> tuple[list[str], list
     """Returns what a function prints with a token, run last equation first."""
     printing = module("printing")
     program = printing.threaded(module("trace").trace(function, x))
-    assert len(program.inputs) == 2, "one input more, the token"
+    count = len(program.inputs)
+    assert count == 2, f"threaded adds an input, the token: expected 2, got {count}"
     with contextlib.redirect_stdout(io.StringIO()) as out:
         outputs = printing.run(program, [x, ()], max)
     return out.getvalue().splitlines(), outputs
@@ -406,7 +414,8 @@ def prints_in_order() -> None:
         return y
 
     lines, outputs = lines_printed(chatty, np.float32(1.0))
-    assert lines == ["0: 2.0", "1: 1.0", "2: 3.0", "3: 1.0"], f"printed {lines}"
+    right = ["0: 2.0", "1: 1.0", "2: 3.0", "3: 1.0"]
+    assert lines == right, f"expected the lines {right}, got {lines}"
     assert outputs == [2.0, ()], f"it returns {outputs}, not the result and the token"
 
 
@@ -420,14 +429,21 @@ def token_goes_on() -> None:
 
     program = printing.threaded(module("trace").trace(chatty, np.float32(1.0)))
     first, second = program.equations
-    assert first.operands[-1] is program.inputs[-1], "the first print takes the input"
-    assert second.operands[-1] is first.results[0], "the second takes the first's"
-    assert program.outputs[-1] is second.results[0], "the last one's token goes out"
+    assert first.operands[-1] is program.inputs[-1], (
+        "the first print should take the token that comes in"
+    )
+    assert second.operands[-1] is first.results[0], (
+        "the second should take the first's token"
+    )
+    assert program.outputs[-1] is second.results[0], (
+        "the last one's token should go out"
+    )
 
 
 def silence_passes_the_token() -> None:
     lines, outputs = lines_printed(lambda x: x + 1.0, np.float32(1.0))
-    assert lines == [] and outputs == [2.0, ()], "a program without a print"
+    assert not lines, f"a program without a print printed {lines}"
+    assert outputs == [2.0, ()], f"it returns {outputs}, not the result and the token"
 
 
 def inside(function: Callable[..., Any], *ends: tuple[Any, Any]) -> None:
