@@ -69,6 +69,8 @@ def assert_alike(path, args, tolerance=3e-6):
         np.testing.assert_allclose(ours, theirs, tolerance, 1e-7)
 
 
+@pytest.mark.later_jax("jax 0.12 gives expi(0) = -inf, as SciPy", cases=["expi"])
+@pytest.mark.later_jax("jax 0.12 computes lgamma by itself", cases=["betaln"])
 @pytest.mark.parametrize("name", SPECIAL)
 def test_special(name):
     assert_alike(f"special.{name}", SPECIAL[name], 2e-5)

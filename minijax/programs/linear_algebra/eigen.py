@@ -398,11 +398,7 @@ def _svd_of_empty(a: Any, *, full_matrices: bool, compute_uv: bool) -> list:
     sides = [(rows, rows), (columns, columns)]
     if not full_matrices:
         sides = [(rows, 0), (0, columns)]
-    kept = (len(batch), len(batch) + 1)
-    return [s] + [
-        shaping.broadcast_in_dim(eye(a.dtype, *side), (*batch, *side), kept)
-        for side in sides
-    ]
+    return [s, *(eye(a.dtype, *side, batch) for side in sides)]
 
 
 @svd_p.def_lowering

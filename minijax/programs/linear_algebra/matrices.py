@@ -7,6 +7,7 @@ In JAX: the end of `lax/linalg.py`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -70,11 +71,13 @@ def _places(rows: int, columns: int, offset: int) -> tuple[Any, Any]:
     return row, broadcasting.broadcasted_iota(np.int32, shape, 1)
 
 
-def eye(dtype: Any, rows: int, columns: int | None = None) -> Any:
-    """One matrix with ones on its diagonal."""
+def eye(
+    dtype: Any, rows: int, columns: int | None = None, batch: Sequence[int] = ()
+) -> Any:
+    """Matrices [*batch, rows, columns] with ones on their diagonals."""
     columns = rows if columns is None else columns
     same = elementwise.eq(*_places(rows, columns, 0))
-    return shaping.convert_element_type(same, dtype)
+    return broadcasting.broadcast(shaping.convert_element_type(same, dtype), batch)
 
 
 def _triangle(x: Any, offset: int, keep_lower: bool) -> Any:

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from minijax.backend import hlo_parts
-from minijax.core import shaping
 from minijax.core.language import get_aval, min_dim
 from minijax.core.lowering import tensor_type
 from minijax.core.rules import Shape, complexes, floats, ints, zero_tangent_of
@@ -281,9 +280,7 @@ def _qr(a: Any, *, pivoting: bool, full_matrices: bool, use_magma: bool | None) 
     start = broadcasting.full((*batch, columns), 0, np.int32)
     if 0 in (rows, columns):
         size = rows if full_matrices else 0
-        kept = (len(batch), len(batch) + 1)
-        shape = (*batch, rows, size)
-        q = shaping.broadcast_in_dim(eye(a.dtype, rows, size), shape, kept)
+        q = eye(a.dtype, rows, size, batch)
         r = broadcasting.full((*batch, size, columns), 0, a.dtype)
         return [q, r, start] if pivoting else [q, r]
     if pivoting:

@@ -132,23 +132,36 @@ def expm_frechet(
 # ----------------------------------------------------------------------------------
 
 
+def _fill_triangle(start: Any, entry: Callable[..., Any]) -> Any:
+    """An upper triangle whose entry (i, j) is made of those nearer to its diagonal.
+
+    Of the diagonal matrix `start`, one diagonal after the other: `entry(i, j, between,
+    filled)`, where `between` is a mask of the places between i and j.
+    """
+    n = start.shape[0]
+    places = jnp.arange(n)
+
+    def fill(i: Any, state: Any) -> Any:
+        p, filled = state
+        j = i + p
+        between = (places > i) & (places < j)
+        return p, filled.at[i, j].set(entry(i, j, between, filled))
+
+    def diagonal(p: Any, filled: Any) -> Any:
+        return lax.fori_loop(0, n - p, fill, (p, filled))[1]
+
+    return lax.fori_loop(1, n, diagonal, start)
+
+
 def _root_of_triangle(t: Any) -> Any:
-    """The upper triangular square root, one column after the other, from below."""
-    n = t.shape[0]
+    """The upper triangular square root."""
     roots = jnp.sqrt(jnp.diag(t))
 
-    def entry(back: Any, state: Any) -> Any:
-        j, u = state
-        i = j - 1 - back
-        between = (jnp.arange(n) > i) & (jnp.arange(n) < j)
+    def entry(i: Any, j: Any, between: Any, u: Any) -> Any:
         rest = t[i, j] - jnp.sum(jnp.where(between, u[i] * u[:, j], 0))
-        value = jnp.where(rest == 0, 0, rest / (roots[i] + roots[j]))
-        return j, u.at[i, j].set(value)
+        return jnp.where(rest == 0, 0, rest / (roots[i] + roots[j]))
 
-    def column(j: Any, u: Any) -> Any:
-        return lax.fori_loop(0, j, entry, (j, u))[1]
-
-    return lax.fori_loop(0, n, column, jnp.diag(roots))
+    return _fill_triangle(jnp.diag(roots), entry)
 
 
 @jit
@@ -221,26 +234,18 @@ def rsf2csf(T: Any, Z: Any, check_finite: bool = True) -> tuple[Array, Array]:
 def _fill_function(f: Any, t: Any) -> tuple[Any, Any]:
     """f(t) of a triangle from its diagonal, and the least distance of eigenvalues.
 
-    Parlett's recurrence, one diagonal after the other: algorithm 9.1.1 of G. Golub,
-    C. Van Loan, Matrix computations.
+    Parlett's recurrence: algorithm 9.1.1 of G. Golub, C. Van Loan, Matrix computations.
     """
-    n = t.shape[0]
-    places = jnp.arange(n)
+    distances = jnp.diag(t) - jnp.diag(t)[:, None]
 
-    def entry(i: Any, state: Any) -> Any:
-        p, f, least = state
-        j = i + p
-        between = (places > i) & (places < j)
+    def entry(i: Any, j: Any, between: Any, f: Any) -> Any:
         inner = jnp.sum(jnp.where(between, t[i] * f[:, j] - f[i] * t[:, j], 0))
         value = t[i, j] * (f[j, j] - f[i, i]) + inner
-        distance = t[j, j] - t[i, i]
-        value = jnp.where(distance != 0, value / distance, value)
-        return p, f.at[i, j].set(value), jnp.minimum(least, jnp.abs(distance))
+        return jnp.where(distances[i, j] != 0, value / distances[i, j], value)
 
-    def diagonal(p: Any, state: Any) -> Any:
-        return lax.fori_loop(0, n - p, entry, (p, *state))[1:]
-
-    return lax.fori_loop(1, n, diagonal, (f, jnp.abs(t[0, 0])))
+    above = jnp.triu(jnp.ones(t.shape, bool), 1)
+    least = jnp.min(jnp.abs(distances), initial=jnp.abs(t[0, 0]), where=above)
+    return _fill_triangle(f, entry), least
 
 
 def funm(A: Any, func: Callable[[Array], Array], disp: bool = True) -> Any:
