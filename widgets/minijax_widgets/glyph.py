@@ -31,6 +31,8 @@ LEAST_TEXT = 11.0
 # Beyond, cut lines would cover the array.
 MOST_CUTS = 15
 UNKNOWN_SIDE = 34.0
+# What the texts of an SVG file take over from its outermost element.
+INHERITED = f'font-family="{CODE}"'
 
 
 @dataclass(frozen=True)
@@ -53,14 +55,20 @@ class Drawn:
             if name in ("fill", "stroke"):
                 value = colour(value, dark)
             elif name == "font-family":
-                value = CODE if value == "code" else TEXT
+                if value == "code":
+                    continue  # as for the whole picture, see INHERITED
+                value = TEXT
             elif name.startswith("data-"):
                 continue  # nobody can ask a picture
+            elif name in ("x", "y", "cx", "cy") and not value:
+                continue  # where SVG begins by itself
             parts.append(f'{name}="{escape(str(rounded(value)))}"')
         open_tag = f"<{self.tag} {' '.join(parts)}"
         if not self.text:
             return f"{open_tag}/>"
-        return f'{open_tag} xml:space="preserve">{escape(self.text)}</{self.tag}>'
+        if self.text != " ".join(self.text.split()):
+            open_tag += ' xml:space="preserve"'
+        return f"{open_tag}>{escape(self.text)}</{self.tag}>"
 
 
 def told_only(**page: Any) -> dict[str, Any]:

@@ -20,6 +20,7 @@ from typing import Any, TypedDict, Unpack
 from minijax_lab.explain.small_values import Values
 from minijax_widgets.cells import with_values
 from minijax_widgets.glyph import (
+    INHERITED,
     LEAST_TEXT,
     Cuts,
     Drawn,
@@ -663,7 +664,7 @@ def svg_file(
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" '
         f'height="{height:.0f}" viewBox="0 0 {numeral(width)} {numeral(height)}" '
-        'style="font-variant-numeric:tabular-nums">'
+        f'{INHERITED} style="font-variant-numeric:tabular-nums">'
         f"{named}{ground}{inside}</svg>"
     )
 
