@@ -230,6 +230,39 @@ def test_functions_of_every_dtype(name, dtype) -> None:
         assert_equal(call, a, exact=tolerance(name))
 
 
+SMALL: dict[str, Any] = {
+    "funm": lambda m, a: m.funm(a, abs, disp=False),
+    "sqrtm": lambda m, a: m.sqrtm(a),
+    "rsf2csf": lambda m, a: m.rsf2csf(a, a) if a.size else a,
+    "expm": lambda m, a: m.expm(a),
+    "solve_sylvester": lambda m, a: m.solve_sylvester(a, a, a),
+    "polar": lambda m, a: m.polar(a),
+    "hessenberg": lambda m, a: m.hessenberg(a, calc_q=True),
+    "qr_multiply": lambda m, a: m.qr_multiply(a, a),
+}
+
+
+@pytest.mark.parametrize("size", [0, 1])
+@pytest.mark.parametrize("name", SMALL)
+def test_matrices_of_one_row_and_of_none(name, size) -> None:
+    """Where jax refuses one (functions through an empty Schur form), both do."""
+    a = np.full((size, size), 2, np.float32)
+    results = []
+    for library in LIBRARIES:
+        try:
+            results.append(SMALL[name](library.scipy.linalg, library.numpy.asarray(a)))
+        except (IndexError, TypeError, ValueError):
+            assert size == 0
+            results.append("refused")
+    assert jax.tree.structure(results[0]) == jax.tree.structure(results[1])
+    if "refused" in results:
+        assert results == ["refused"] * 2
+        return
+    for ours, theirs in zip(*map(jax.tree.leaves, results), strict=True):
+        assert ours.dtype == theirs.dtype and ours.shape == theirs.shape
+        np.testing.assert_allclose(ours, theirs, 1e-5, 1e-6)
+
+
 def slow(value: Any) -> Any:
     return pytest.param(value, marks=pytest.mark.slow)
 

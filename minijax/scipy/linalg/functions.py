@@ -212,7 +212,7 @@ def _rsf2csf(t: Any, z: Any) -> tuple[Any, Any]:
         t, z = lax.cond(coupled, turn, lambda m, t, z: (t, z), m, t, z)
         return t.at[m, m - 1].set(0), z
 
-    return lax.fori_loop(1, n, step, (t, z))
+    return lax.fori_loop(1, n, step, (t, z)) if n > 1 else (t, z)
 
 
 @jit(static_argnames=("check_finite",))
@@ -340,7 +340,7 @@ def solve_sylvester(
 
 def _polar(a: Any, side: str, method: str, eps: Any) -> tuple[Any, Any]:
     rows, columns = a.shape
-    if method == "svd":
+    if method == "svd" or a.size == 0:
         u, s, vh = jnp.linalg.svd(a, full_matrices=False)
         s = s.astype(u.dtype)
         root = adjoint(vh) * s @ vh if side == "right" else u * s @ adjoint(u)
