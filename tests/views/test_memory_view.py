@@ -213,3 +213,57 @@ def test_what_is_kept_of_a_closed_over_array_is_what_grad_says():
     x = np.ones(1000, np.float32)
     account = see.memory(minijax.grad(loss), x).recording.accounts[0]
     assert account.kept == see.grad(loss, x).recording.bytes == 8000
+
+
+def chain(x):
+    for _ in range(150):
+        x = minijax.numpy.sin(x) * 1.5
+    return x
+
+
+def test_a_timeline_has_a_bar_for_each_array_of_a_long_program():
+    """In a row no two are there at once, and each is there as long as it is alive."""
+    view = see.memory(minijax.grad(lambda x: chain(x).sum()), np.ones(4, "f"))
+    pane = view.frame().panes[1]
+    assert pane.title.startswith(f"each of {len(view.made()):,} arrays")
+    bars = pane.scene.bars
+    lives = sorted((value.born, value.dies + 1) for value in view.made())
+    assert sorted((bar.start, bar.end) for bar in bars) == lives
+    rows = {}
+    for bar in sorted(bars, key=lambda bar: bar.start):
+        assert rows.get(bar.top, 0) <= bar.start
+        rows[bar.top] = bar.end
+    page = pane.to_json()["scene"]["bars"]
+    assert [len(column) for column in page["columns"]] == [len(bars)] * 7
+    short = see.memory(lambda x: x + 1.0, np.ones(4, "f"))
+    assert not any(pane.title.startswith("each of") for pane in short.frame().panes)
+
+
+def test_a_timeline_zooms_steps_and_names_what_is_there(show):
+    view = see.memory(minijax.grad(lambda x: chain(x).sum()), np.ones(4, "f"))
+    page = show(view)
+    page.wait_for_timeout(200)
+    canvas = page.locator(".mj-bars canvas")
+    inked = """canvas => {
+      const {width, height} = canvas;
+      const all = canvas.getContext("2d").getImageData(0, 0, width, height).data;
+      let sum = 0;
+      for (let at = 3; at < all.length; at += 4) sum += all[at] > 0;
+      return sum / (width * height);
+    }"""
+    first = canvas.evaluate(inked)
+    assert 0.1 < first < 1
+    alive = len(view.first.alive(view.first.peak))
+    named = page.locator(".mj-bars li")
+    assert named.count() == 9
+    assert named.last.inner_text() == f"and {alive - 8:,} more at this step"
+    before = canvas.evaluate("canvas => canvas.toDataURL()")
+    page.locator(".mj-bars").get_by_label("larger", exact=True).click()
+    zoomed = canvas.evaluate("canvas => canvas.toDataURL()")
+    assert zoomed != before
+    page.keyboard.press("0")
+    assert canvas.evaluate("canvas => canvas.toDataURL()") == before
+    page.locator(".mj-bars li button").nth(3).click()
+    made = page.locator(".mj-bars li button").first.inner_text()
+    step = page.locator(".mj-where").inner_text()
+    assert f"from equation {int(step.split()[1]) - 1} to" in made

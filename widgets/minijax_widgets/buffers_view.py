@@ -11,6 +11,7 @@ from minijax_lab.explain.buffer_map import KINDS, BuffersRecording, Place, kinds
 from minijax_lab.explain.recording import Span, count_in_words
 from minijax_lab.explain.roofline import roofline_of
 from minijax_lab.explain.tree import size_in_words
+from minijax_widgets.bar_scene import Bar, BarScene, Told, by_size
 from minijax_widgets.buffers_scene import IN_WORDS, ROLES, draw
 from minijax_widgets.code import code_panes, mark_of
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row, scene_pane
@@ -104,6 +105,8 @@ class BuffersView(View):
         kernels = record.kernels()
         runs = shares(len(record.memory.schedule), MOST_STEPS)
         live = record.memory.live()
+        timeline = self.timeline(drawn, runs)
+        before = 2 + 2 * bool(record.machine) + len(timeline)
         spans = [record.span_of(b) for b in record.memory.buffers]
         sources = code_panes(record.sources, [s for s in spans if s is not None])
         steps = []
@@ -125,7 +128,7 @@ class BuffersView(View):
                         *(f"b{number}" for number in alive),
                         *(f"k{number}" for number in running if number is not None),
                     ],
-                    mark_of(sources, span, first_pane=2 + 2 * bool(record.machine)),
+                    mark_of(sources, span, first_pane=before),
                 )
             )
         each = len(runs[0])
@@ -139,6 +142,7 @@ class BuffersView(View):
         return self.picture(
             [
                 scene_pane(scene, 940, 340),
+                *timeline,
                 *self.roofline(each),
                 self.table(goes),
                 *sources.panes,
@@ -147,6 +151,33 @@ class BuffersView(View):
             steps,
             telling,
         )
+
+    def timeline(self, drawn: list[int], runs: list[range]) -> list[Pane]:
+        """Returns each place as a bar, if the picture above has not all of them."""
+        places = self.recording.places
+        if len(drawn) == len(places):
+            return []
+        bars = [
+            Bar(
+                place.first,
+                place.last + 1,
+                0,
+                1,
+                ROLES[place.kind],
+                place.first // len(runs[0]),
+                f"{self.name_of(place)}, {size_in_words(place.bytes)}",
+            )
+            for place in places
+        ]
+        live = self.recording.memory.live()
+        scene = BarScene(
+            by_size(bars, [place.bytes for place in places]),
+            Told((": from instruction ", " to "), 1),
+            [max(run, key=lambda n: live[n]) + 0.5 for run in runs],
+            f"{count_in_words(len(bars), 'place')} as bars along the program",
+        )
+        title = f"each of {len(bars):,} places while it is needed, the largest above"
+        return [Pane(title, [], kind="scene", wide=True, scene=scene)]
 
     def span_at(self, point: int) -> Span | None:
         """Returns the user's line behind the instruction at a point."""

@@ -7,13 +7,20 @@ from collections.abc import Callable
 from textwrap import wrap
 from typing import Any
 
-from minijax_lab.explain.kernel_facts import KernelRecording, Operand, better_order
+from minijax_lab.explain.kernel_facts import (
+    KernelRecording,
+    Operand,
+    better_order,
+    pipeline,
+)
 from minijax_lab.explain.pallas_kernels import record_kernel
 from minijax_lab.explain.recording import Span, count_in_words
 from minijax_lab.explain.roofline import Machine
 from minijax_widgets import frame as picture
+from minijax_widgets.bar_scene import Bar, BarScene, Told
 from minijax_widgets.code import CodePanes, code_panes
 from minijax_widgets.kernel_scene import (
+    LANES,
     LESS,
     MIDDLE,
     NARROW,
@@ -34,6 +41,8 @@ from minijax_widgets.view import WIDTH, View, cut, shortened, twin, views, with_
 # So many programs have a step of their own; those with findings always do.
 MOST_STEPS = 1000
 MOST_DRAWN = 8
+# Of more programs the pipeline is shown whole, too.
+MOST_SLOTS = 40
 MOST_PROBLEMS = 20
 MOST_TEXT_CELLS = 8
 
@@ -252,6 +261,7 @@ class KernelView(View):
         if record.places:
             panes.append(picture.scene_pane(self.scene, WIDE, NARROW, MIDDLE))
             panes[0].wide, panes[0].less = False, self.scene(LESS)
+            panes += self.timeline()
         *sources, jaxpr = self.code()
         panes += sources
         wrong = {problem.program for problem in record.wrong}
@@ -387,6 +397,34 @@ class KernelView(View):
         low = draw_pipeline(scene, record, low + 24, sizes, self.programs)
         scene.width, scene.height = max(sizes.width, right + 8), low + 6
         return scene
+
+    def timeline(self) -> list[picture.Pane]:
+        """Returns the modelled pipeline of all programs of a large grid, as bars."""
+        slots = pipeline(self.recording)
+        if len(slots) <= MOST_SLOTS or not slots[-1].copy_out[1]:
+            return []
+        bars = [
+            Bar(
+                start * 1e9,
+                end * 1e9,
+                row,
+                1,
+                LANES[row][1],
+                self.steps.get(slot.program, -1),
+                f"{LANES[row][0]}, program {self.recording.place_text(slot.program)}",
+            )
+            for slot in slots
+            for row, (start, end) in enumerate(slot.lanes)
+            if end > start
+        ]
+        scene = BarScene(
+            bars,
+            Told((", modelled: ", " to "), 0, " ns"),
+            None,
+            "the modelled pipeline",
+        )
+        title = f"pipeline of all {len(slots):,} programs, modelled"
+        return [picture.Pane(title, [], kind="scene", below=True, scene=scene)]
 
     def findings(self) -> picture.Pane:
         """Returns a row for each finding, that goes to its program."""

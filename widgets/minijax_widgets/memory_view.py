@@ -16,10 +16,11 @@ from minijax_lab.explain.memory import Account, MemoryRecording, Value, record_m
 from minijax_lab.explain.recording import Span, count_in_words
 from minijax_lab.explain.roofline import Machine, machine_for
 from minijax_lab.explain.tree import size_in_words
+from minijax_widgets.bar_scene import Bar, BarScene, Told, by_size, lanes
 from minijax_widgets.buffers_view import BuffersView
 from minijax_widgets.foreign_pane import lost_panes, lost_rows
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
-from minijax_widgets.memory_bands import Band, bands
+from minijax_widgets.memory_bands import Band, bands, role_of
 from minijax_widgets.memory_scene import Drawing, told_of
 from minijax_widgets.scene import Scene
 from minijax_widgets.view import View, cut, twin, views, with_options
@@ -170,6 +171,7 @@ class MemoryView(View):
                     scene=self.scene(920),
                     narrow=self.scene(360),
                 ),
+                *self.timeline(),
                 self.table(drawn),
                 self.truths(),
                 *lost_panes(record.lost),
@@ -228,6 +230,34 @@ class MemoryView(View):
     def scene(self, width: int) -> Scene:
         """Returns the curve above and the arrays below, on one scale of bytes."""
         return Drawing(self, width).scene
+
+    def timeline(self) -> list[Pane]:
+        """Returns each array of a long program as a bar; the largest in the top rows,
+        and in a row one dies before the next is born."""
+        if not self.line_bands:
+            return []
+        made = self.made()
+        bars = [
+            Bar(
+                value.born,
+                value.dies + 1,
+                0,
+                1,
+                role_of(value),
+                value.born,
+                f"{value.type}, {size_in_words(value.bytes)}, made by {made_by(value)}",
+            )
+            for value in made
+        ]
+        points = [number + 0.5 for number in range(len(self.first.points))]
+        scene = BarScene(
+            by_size(bars, [value.bytes for value in made]),
+            Told((": alive from equation ", " to ")),
+            points,
+            f"{count_in_words(len(bars), 'array')} as bars along the program",
+        )
+        title = f"each of {len(bars):,} arrays while it is alive, the largest above"
+        return [Pane(title, [], kind="scene", wide=True, scene=scene)]
 
     def lines(self) -> list[tuple[Span | None, list[list[Value]]]]:
         """Returns the user's lines with their arrays, packed into lanes.
@@ -310,15 +340,12 @@ def made_by(value: Value) -> str:
 
 def packed(values: list[Value]) -> list[list[Value]]:
     """Returns arrays in lanes: each in the first lane that is free when it is born."""
-    lanes: list[list[Value]] = []
-    for value in sorted(values, key=lambda v: (v.born, -v.bytes)):
-        for lane in lanes:
-            if lane[-1].dies < value.born and lane[0].bytes == value.bytes:
-                lane.append(value)
-                break
-        else:
-            lanes.append([value])
-    return lanes
+    ordered = sorted(values, key=lambda v: (v.born, -v.bytes))
+    rows = lanes([(value.born, value.dies + 1, value.bytes) for value in ordered])
+    found: dict[int, list[Value]] = {}
+    for value, row in zip(ordered, rows, strict=True):
+        found.setdefault(row, []).append(value)
+    return list(found.values())
 
 
 views["memory"] = MemoryView

@@ -23,6 +23,7 @@ from typing import Any, TypeVar, cast
 
 from minijax_lab.explain.recording import Recording
 from minijax_lab.explain.recording import read as read_recording
+from minijax_widgets.bar_scene import BarScene
 from minijax_widgets.frame import Frame, FrameStep, Pane
 from minijax_widgets.style import LIGHT, TEXT
 
@@ -104,7 +105,8 @@ class View(ABC):
         frame = self.frame()
         page = frame.to_json()
         name = hashlib.sha256(page.encode()).hexdigest()[:16]
-        code, version = player()
+        timeline = any(isinstance(pane.scene, BarScene) for pane in frame.panes)
+        code, version = player(timeline)
         box = (
             f"background:{LIGHT['base']};color:{LIGHT['text']};padding:8px 12px;"
             f"border-radius:4px;font:13px/20px {TEXT}"
@@ -182,10 +184,16 @@ def packed(text: str) -> str:
     return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
 
 
+def script(timeline: bool) -> str:
+    """Returns the player's code, with or without what draws a timeline."""
+    names = ["player.js", "timeline.js"] if timeline else ["player.js"]
+    return "".join((STATIC / name).read_text(encoding="utf-8") for name in names)
+
+
 @functools.cache
-def player() -> tuple[str, str]:
-    """Returns the player's code, compressed, and a name for this version of it."""
-    code = (STATIC / "player.js").read_text(encoding="utf-8")
+def player(timeline: bool) -> tuple[str, str]:
+    """Returns that code, compressed, and a name for this version of it."""
+    code = script(timeline)
     return packed(code), hashlib.sha256(code.encode()).hexdigest()[:12]
 
 
@@ -229,7 +237,9 @@ def with_options(see: F) -> F:
             names = inspect.signature(function).parameters if both else {}
         except (TypeError, ValueError):
             names = {}
-        for name in sorted(both & names.keys()):
+        # What a partial has bound by name is not asked for.
+        bound = getattr(function, "keywords", None) or {}
+        for name in sorted((both & names.keys()) - bound.keys()):
             raise TypeError(
                 f"see.{see.__name__} got {name}=, an option of the view, and the "
                 "function has an argument of that name, too. Pass a function without "

@@ -22,13 +22,14 @@ except ImportError as error:  # pragma: no cover
     ) from None
 
 from minijax_widgets.frame import Frame
-from minijax_widgets.view import STATIC, View
+from minijax_widgets.view import View, script
 
 
 def module() -> str:
     """Returns the player as the module that anywidget loads."""
-    code = (STATIC / "player.js").read_text(encoding="utf-8")
-    return f"{code}\nexport default {{ render: minijaxPlayer.render }};\n"
+    return (
+        f"{script(timeline=True)}\nexport default {{ render: minijaxPlayer.render }};\n"
+    )
 
 
 class PlayerWidget(anywidget.AnyWidget):

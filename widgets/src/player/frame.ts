@@ -64,6 +64,18 @@ export interface Scene {
   /** Drawings; marks name them by number. */
   draws: Drawing[][];
   marks: SceneMark[];
+  /** A timeline on a canvas (`timeline/`): for each bar its start, length, row, height in
+   *  rows, role, step and name; and how its sentence goes on. */
+  bars?: {
+    columns: number[][];
+    roles: string[];
+    said: string[];
+    told: [before: string, between: string, shift: number, unit: string];
+    /** The point of each step; without it a bar is there at its own step alone. */
+    at?: number[];
+    end: number;
+    rows: number;
+  };
 }
 
 export interface SceneMark {

@@ -23,9 +23,10 @@ export class SmallMap {
     }
   }
 
-  /** Shows the map of a picture that is drawn so large, if its pane is much smaller. */
-  show(picture: SVGSVGElement, width: number, height: number): void {
+  /** Shows the map of a picture, if its pane is much smaller. */
+  show(picture: SVGSVGElement): void {
     const { section, holder, small } = this;
+    const { width, height } = bounds(picture);
     const wide = width / section.clientWidth;
     holder.hidden = !(Math.max(wide, height / section.clientHeight) > LEAST && wide < Infinity);
     if (holder.hidden) return;

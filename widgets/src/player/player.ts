@@ -12,6 +12,9 @@ import { tokens, type Token } from "./python";
 import { MANY_ROWS, State, children, columnWidths, usualWidth, clamp, jumped, leastWidth, naturalWidth, rowText, type Hit } from "./state";
 import { styleSheet } from "./style";
 
+/** What the page's scripts know of each other; the build declares the name. */
+declare const minijaxPlayer: { Bars: typeof ScenePane };
+
 const KEYS: [string, string][] = [
   ["Left Right", "step"],
   ["Home End", "first and last step"],
@@ -175,7 +178,7 @@ export class Player {
     listen(root, "mouseleave", () => {
       this.#hoverKeys([]);
       if (this.frame.panes.some((pane) => pane.kind === "tiles") || this.frame.kind === "source") {
-        this.#detail.textContent = this.frame.steps[this.state.step]?.detail ?? "";
+        this.#detail.textContent = this.#detailOfStep();
       }
     });
     listen(root, "click", (event) => this.#click(event));
@@ -258,7 +261,7 @@ export class Player {
     }
     bar.append(
       this.#button("text", "text", "show as text", () => this.#toggleText()),
-      this.#button("help", "?", "keys", () => this.#toggleHelp()),
+      this.#button("help", "?", "keys", () => this.#toggle("help", this.#help)),
     );
     return bar;
   }
@@ -428,16 +431,20 @@ export class Player {
   }
 
   #drawScene(pane: Pane, index: number, section: HTMLElement): ScenePane {
-    const detail = (): string => this.frame.steps[this.state.step]?.detail ?? "";
-    return new ScenePane(section, this.root, pane, index, {
+    const Made = pane.scene!.bars ? minijaxPlayer.Bars : ScenePane;
+    return new Made(section, this.root, pane, index, {
       remember: (key, made) => this.#remember(key, made),
       goTo: (step) => this.goTo(step),
       say: (text) => this.#say(text),
       near: (keys) => this.#hoverKeys(keys),
       relight: () => this.#show(),
       step: () => this.state.step,
-      detail,
+      detail: () => this.#detailOfStep(),
     });
+  }
+
+  #detailOfStep(): string {
+    return this.frame.steps[this.state.step]?.detail ?? "";
   }
 
   /** Puts the visible rows into the document, making those that were never shown. */
@@ -882,7 +889,7 @@ export class Player {
       N: () => this.#found(state.next(-1)),
       f: () => this.#foldAll(),
       t: () => this.#toggleText(),
-      "?": () => this.#toggleHelp(),
+      "?": () => this.#toggle("help", this.#help),
       z: () => this.#wholeScreen(),
     };
     if (this.frame.only) {
@@ -1039,14 +1046,13 @@ export class Player {
   }
 
   #toggleText(): void {
-    this.#textBox.hidden = !this.#textBox.hidden;
+    this.#toggle("text", this.#textBox);
     this.#panesBox.hidden = !this.#textBox.hidden;
-    set(this.#buttons.text!, "aria-pressed", !this.#textBox.hidden);
   }
 
-  #toggleHelp(): void {
-    this.#help.hidden = !this.#help.hidden;
-    set(this.#buttons.help!, "aria-pressed", !this.#help.hidden);
+  #toggle(name: string, box: HTMLElement): void {
+    box.hidden = !box.hidden;
+    set(this.#buttons[name]!, "aria-pressed", !box.hidden);
   }
 
   #hover(event: Event): void {

@@ -316,8 +316,7 @@ export class ScenePane {
   }
 
   #showMap(): void {
-    const { width, height } = bounds(this.#now.svg);
-    this.#map.show(this.#now.svg, width, height);
+    this.#map.show(this.#now.svg);
   }
 
   /** The width of the picture: as wide as drawn, a little less where there is no room. */
@@ -481,11 +480,14 @@ export class ScenePane {
       .map((mark) => bounds(mark))
       .filter((box) => box.width || box.height);
     if (!boxes.length) return null;
-    return {
-      left: Math.min(...boxes.map((box) => box.left)),
-      right: Math.max(...boxes.map((box) => box.right)),
-      top: Math.min(...boxes.map((box) => box.top)),
-      bottom: Math.max(...boxes.map((box) => box.bottom)),
-    };
+    const [box] = boxes;
+    let { left, right, top, bottom } = box!;
+    for (const one of boxes) {
+      left = Math.min(left, one.left);
+      right = Math.max(right, one.right);
+      top = Math.min(top, one.top);
+      bottom = Math.max(bottom, one.bottom);
+    }
+    return { left, right, top, bottom };
   }
 }

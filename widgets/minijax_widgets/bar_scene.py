@@ -1,0 +1,160 @@
+"""A timeline of tens of thousands of bars, which the player draws on a canvas.
+
+Each bar is something that is there from one point of a program to another. The player
+zooms and pans, lights the bars of a step and names those near it
+(`widgets/src/timeline/`); a static frame has the same bars, as fine as pixels are.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from minijax_widgets.glyph import line, path, rounded
+from minijax_widgets.scene import Scene
+
+# Of a static picture, in pixels.
+WIDTH, HEIGHT = 920, 300
+
+
+class Bar(NamedTuple):
+    """Something that is there from `start` to `end`, in the row `top`, `high` rows
+    high; `go` is the step that a click goes to, `said` what it is."""
+
+    start: float
+    end: float
+    top: float
+    high: float
+    role: str
+    go: int
+    said: str
+
+
+@dataclass(frozen=True)
+class Told:
+    """How a bar's sentence goes on: `between` a number and another, `shift` is added
+    to its points, and `unit` follows each."""
+
+    between: tuple[str, str]
+    shift: int = 0
+    unit: str = ""
+
+
+class BarScene(Scene):
+    """A picture of bars alone. `at` has the point of each step, in the bars' unit; a
+    bar is lit while it is there, or, without `at`, at its own step."""
+
+    def __init__(
+        self, bars: Sequence[Bar], told: Told, at: Sequence[float] | None, label: str
+    ) -> None:
+        super().__init__(WIDTH, HEIGHT, label)
+        self.bars, self.told, self.at = bars, told, at
+        self.end = max(bar.end for bar in bars)
+        self.rows = max(bar.top + bar.high for bar in bars)
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the scene as the player takes it: a list for each column."""
+        roles = list(dict.fromkeys(bar.role for bar in self.bars))
+        said = {
+            text: n for n, text in enumerate(dict.fromkeys(b.said for b in self.bars))
+        }
+        role_of = {role: number for number, role in enumerate(roles)}
+        columns = zip(
+            *(
+                (
+                    rounded(float(bar.start)),
+                    rounded(float(bar.end - bar.start)),
+                    rounded(float(bar.top)),
+                    rounded(float(bar.high)),
+                    role_of[bar.role],
+                    bar.go,
+                    said[bar.said],
+                )
+                for bar in self.bars
+            ),
+            strict=True,
+        )
+        bars = {
+            "columns": list(columns),
+            "roles": roles,
+            "said": list(said),
+            "told": [*self.told.between, self.told.shift, self.told.unit],
+            "at": self.at,
+            "end": self.end,
+            "rows": self.rows,
+        }
+        return super().to_json() | {"bars": bars}
+
+    def parts(self, step: int, on: Sequence[str] = (), dark: bool = False) -> str:
+        """Returns the picture at a step: where a pixel's row has bars of a role, and
+        the step as a line."""
+        tall = max(1.0, min(18.0, HEIGHT / self.rows))
+        covered: dict[tuple[str, int], list[tuple[int, int]]] = {}
+        for bar in self.bars:
+            start = int(bar.start / self.end * WIDTH)
+            end = max(start + 1, int(bar.end / self.end * WIDTH))
+            row = int(bar.top / self.rows * HEIGHT / tall)
+            covered.setdefault((bar.role, row), []).append((start, end))
+        ways: dict[str, list[str]] = {}
+        for (role, row), runs in covered.items():
+            y = (row + 0.5) * tall
+            for start, end in joined(runs):
+                ways.setdefault(role, []).append(line([(start, y), (end, y)]))
+        made = [path("".join(d), role, max(1.0, tall - 1)) for role, d in ways.items()]
+        x = self.x_of_step(step) / self.end * WIDTH
+        made.append(path(line([(x, 0), (x, HEIGHT)]), "text", 1.2))
+        return "".join(part.svg(dark) for part in made)
+
+    def x_of_step(self, step: int) -> float:
+        """Returns the point at which a step is."""
+        if self.at is not None:
+            return self.at[step]
+        return next((bar.start for bar in self.bars if bar.go == step), 0.0)
+
+
+def joined(runs: list[tuple[int, int]]) -> list[tuple[int, int]]:
+    """Returns runs of pixels as few that do not touch."""
+    found: list[tuple[int, int]] = []
+    for start, end in sorted(runs):
+        if found and start <= found[-1][1]:
+            found[-1] = (found[-1][0], max(end, found[-1][1]))
+        else:
+            found.append((start, end))
+    return found
+
+
+def by_size(bars: Sequence[Bar], sizes: Sequence[int]) -> list[Bar]:
+    """Returns bars in rows: one of a row ends before the next begins, they are equally
+    large, and larger ones stand above."""
+    order = sorted(range(len(bars)), key=lambda n: (bars[n].start, -sizes[n]))
+    spans = [(bars[n].start, bars[n].end, sizes[n]) for n in order]
+    rows = lanes(spans)
+    size = {row: sizes[n] for row, n in zip(rows, order, strict=True)}
+    above = sorted(size, key=lambda row: (-size[row], row))
+    place = {row: number for number, row in enumerate(above)}
+    return [
+        bars[n]._replace(top=place[row]) for row, n in zip(rows, order, strict=True)
+    ]
+
+
+def lanes(spans: Sequence[tuple[float, float, int]]) -> list[int]:
+    """Returns the lane of each (start, end, kind), in the order of the starts: the
+    first one of its kind that is free then, or a new one."""
+    free: dict[int, list[int]] = {}
+    busy: list[tuple[float, int, int]] = []
+    found = []
+    count = 0
+    for start, end, kind in spans:
+        while busy and busy[0][0] <= start:
+            _, lane, of_kind = heapq.heappop(busy)
+            heapq.heappush(free[of_kind], lane)
+        waiting = free.setdefault(kind, [])
+        if waiting:
+            lane = heapq.heappop(waiting)
+        else:
+            lane, count = count, count + 1
+        heapq.heappush(busy, (end, lane, kind))
+        found.append(lane)
+    return found
