@@ -1,5 +1,6 @@
 """`see.trace`: which expression wrote which equation, and what ran in Python only."""
 
+import functools
 import io
 import sys
 from contextlib import redirect_stdout
@@ -402,3 +403,5 @@ def test_a_name_that_view_and_function_have_is_refused(view):
     with pytest.raises(TypeError, match="an option of the view, and the function has"):
         view(scaled, np.float32(1), values=np.float32(2))
     view(scaled, np.float32(1), np.float32(2)).text()
+    bound = functools.partial(scaled, values=np.float32(2))
+    view(bound, np.float32(1), values=True).text()

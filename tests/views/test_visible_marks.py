@@ -19,6 +19,7 @@ CUT = """() => [...document.querySelectorAll(".mj-live")].map(root => {
       const right = edge.left + pane.clientWidth;
       const bottom = edge.top + pane.clientHeight;
       const drawn = pane.querySelector("svg.mj-scene:not([hidden])");
+      if (!drawn) continue;  // a timeline is a canvas, which has no marks
       for (const mark of drawn.querySelectorAll("g.mj-on:not(.mj-later)")) {
         const box = mark.getBoundingClientRect();
         if (!box.width && !box.height) continue;

@@ -42,7 +42,7 @@ from minijax_widgets.view import WIDTH, View, cut, shortened, twin, views, with_
 MOST_STEPS = 1000
 MOST_DRAWN = 8
 # Of more programs the pipeline is shown whole, too.
-MOST_SLOTS = 40
+MOST_SLOTS = 100
 MOST_PROBLEMS = 20
 MOST_TEXT_CELLS = 8
 
@@ -261,9 +261,8 @@ class KernelView(View):
         if record.places:
             panes.append(picture.scene_pane(self.scene, WIDE, NARROW, MIDDLE))
             panes[0].wide, panes[0].less = False, self.scene(LESS)
-            panes += self.timeline()
         *sources, jaxpr = self.code()
-        panes += sources
+        panes += [*sources, *self.timeline()]
         wrong = {problem.program for problem in record.wrong}
         for step, program in enumerate(self.programs):
             on = [f"s{step}"]
@@ -424,7 +423,7 @@ class KernelView(View):
             "the modelled pipeline",
         )
         title = f"pipeline of all {len(slots):,} programs, modelled"
-        return [picture.Pane(title, [], kind="scene", below=True, scene=scene)]
+        return [picture.Pane(title, [], kind="scene", wide=True, scene=scene)]
 
     def findings(self) -> picture.Pane:
         """Returns a row for each finding, that goes to its program."""
