@@ -21,7 +21,6 @@ from minijax.core.language import AbstractValue
 from minijax.core.signatures import JitOptions, argnums_tuple, check_callable, wraps
 from minijax.core.trees import tree_unflatten
 from minijax.support import user_source
-from minijax.support.devices.shardings import NamedSharding, PartitionSpec
 from minijax.transforms import differentiation
 from minijax.values.named_axes import extend_axis_env
 from minijax.values.ref_avals import ShapeDtypeStruct
@@ -208,35 +207,24 @@ def make_jaxpr(
     @wraps(fun)
     def jaxpr_maker(*args: Any, **kwargs: Any) -> Any:
         with extend_axis_env(list(axis_env or ())):
-            traced, bound = jitted.trace_call(args, kwargs)
-        meshes = meshes_of_results.run(traced, bound.leaves)
+            traced, _ = jitted.trace_call(args, kwargs)
         closed = pjit.with_outer_constants(traced)
         if titled:
             entitle(closed.jaxpr, title)
         if not return_shape:
             return closed
-        shapes = list(map(struct_of, closed.out_avals, meshes))
+        shapes = list(map(struct_of, closed.out_avals))
         return closed, tree_unflatten(traced.out_tree, shapes)
 
     jaxpr_maker.__module__ = "minijax"
     return jaxpr_maker
 
 
-@Hook
-def meshes_of_results(traced: pjit.Traced, leaves: Sequence[Any]) -> Sequence[Any]:
-    """The meshes of the results of a function that is traced only, None for any.
-
-    Raises for arguments that do not go together, if types do not tell.
-    `programs/sharding/meshes_of_values.py` attaches it.
-    """
-    return [None] * len(traced.closed.jaxpr.outvars)
-
-
-def struct_of(aval: AbstractValue, mesh: Any = None) -> ShapeDtypeStruct:
+def struct_of(aval: AbstractValue) -> ShapeDtypeStruct:
     """Shape and dtype of a type, and how it is cut over a mesh of Explicit axes."""
     cut = aval.cut
-    if cut is None and mesh is not None and mesh.are_all_axes_explicit:
-        cut = NamedSharding(mesh, PartitionSpec(*[None] * aval.ndim))
+    if cut is not None and not cut.mesh._any_axis_explicit:
+        cut = None
     return ShapeDtypeStruct(
         aval.shape, aval.dtype, sharding=cut, weak_type=aval.weak_type
     )
@@ -250,9 +238,8 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
     `ShapeDtypeStruct`s themselves. Raises what tracing `fun` raises.
     """
     check_callable(fun, "eval_shape")
-    traced, bound = JitFunction(fun, JitOptions()).trace_call(args, kwargs)
-    meshes = meshes_of_results.run(traced, bound.leaves)
-    shapes = list(map(struct_of, traced.closed.out_avals, meshes))
+    traced, _ = JitFunction(fun, JitOptions()).trace_call(args, kwargs)
+    shapes = list(map(struct_of, traced.closed.out_avals))
     return tree_unflatten(traced.out_tree, shapes)
 
 

@@ -21,7 +21,7 @@ from minijax.backend import executables, unoptimized
 from minijax.backend.build_settings import BuildSettings
 from minijax.compile import cross_compiling, tokens
 from minijax.compile.compiler_options import check_options
-from minijax.compile.jit_api import meshes_of_results, struct_of
+from minijax.compile.jit_api import struct_of
 from minijax.compile.placing import buffer_on
 from minijax.core import compiler, dispatch, errors, language, lowering
 from minijax.core import jit as pjit
@@ -107,7 +107,6 @@ class Traced(_Stage):
     """A function traced for one kind of arguments. In JAX: `jax.stages.Traced`."""
 
     def __init__(self, traced: Any, bound: Any, options: Any):
-        self._meshes = meshes_of_results.run(traced, bound.leaves)
         self._traced = traced
         self._bound = bound
         self._options = options
@@ -127,7 +126,7 @@ class Traced(_Stage):
     @property
     def out_info(self) -> Any:
         """The result's tree of `ShapeDtypeStruct`s."""
-        shapes = list(map(struct_of, self.jaxpr.out_avals, self._meshes))
+        shapes = list(map(struct_of, self.jaxpr.out_avals))
         return tree_unflatten(self.out_tree, shapes)
 
     @property

@@ -124,7 +124,7 @@ class ShapedArray(AbstractValue):
     Equal types are one object (they are interned), so `is` compares them and the hash
     is the address. `weak_type` marks values that came from Python scalars; when dtypes
     are promoted, they take the dtype of the other operand. `cut`, the argument
-    `sharding`, is None unless axes of a mesh cut the array; `vma` is the set of mesh
+    `sharding`, is None for an array that is on no mesh; `vma` is the set of mesh
     axes over which it may vary inside `shard_map`; `memory_space` is None for the
     memory that a device computes in.
 
@@ -408,7 +408,9 @@ def physical_aval(aval: AbstractValue) -> AbstractValue:
 
 
 def typecompat(expected: AbstractValue, actual: AbstractValue) -> bool:
-    """Whether two types are the same up to weak types."""
+    """Whether two types are the same, up to weak types; on no mesh goes with any."""
     if isinstance(expected, ShapedArray) and isinstance(actual, ShapedArray):
+        if (expected.cut is None) != (actual.cut is None):
+            expected, actual = (a.update(sharding=None) for a in (expected, actual))
         return expected.strip_weak_type() is actual.strip_weak_type()
     return expected is actual

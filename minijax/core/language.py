@@ -441,7 +441,9 @@ def type_of_application(
     """
     if not primitive.cache_types:
         return _extended_type(primitive, avals, params)
-    key = (avals, tuple(params.items())) if params else avals
+    key: Any = (avals, tuple(params.items())) if params else avals
+    if state.mesh is not None or state.abstract_mesh is not None:
+        key = (key, state.trace_key)
     try:
         return primitive.types[key]
     except KeyError:

@@ -290,12 +290,6 @@ def sum_over(x: Any, axes: tuple[int, ...], sharding: Any = None) -> Any:
     return reduce_sum_p.bind(x, axes=axes, out_sharding=sharding)
 
 
-def cut_back(aval: ShapedArray, ct: Any) -> Any:
-    """How a mesh cuts the cotangent of an operand, where that of the result is `ct`."""
-    cut, given = aval.cut, get_aval(ct).cut
-    return given.whole(aval.ndim) if cut is None and given is not None else cut
-
-
 def moveaxis(x: Any, source: int, destination: int) -> Any:
     """`x` with one axis moved, by a `transpose`; `x` itself if it is there already."""
     if source == destination:

@@ -310,7 +310,7 @@ def _broadcast_transpose(ct, x, *, shape, broadcast_dimensions, sharding):
     if not is_linear(x):
         return [None]
     units, repeated = _repeated_axes(x.shape, len(shape), broadcast_dimensions)
-    total = rules.sum_over(ct, repeated, None if units else rules.cut_back(x.aval, ct))
+    total = rules.sum_over(ct, repeated, None if units else x.aval.cut)
     kept = [axis for axis in range(x.ndim) if axis not in units]
     return [broadcast_in_dim(total, x.shape, kept) if units else total]
 
@@ -427,7 +427,7 @@ reshape_p = standard_primitive(
 
 def _reshape_transpose(ct, x, *, new_sizes, dimensions, sharding):
     if dimensions is None:
-        return [reshape(ct, x.shape, out_sharding=rules.cut_back(x.aval, ct))]
+        return [reshape(ct, x.shape, out_sharding=x.aval.cut)]
     permuted = reshape(ct, tuple(x.shape[d] for d in dimensions))
     return [transpose(permuted, np.argsort(dimensions))]
 

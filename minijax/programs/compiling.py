@@ -18,6 +18,7 @@ from minijax.core.language import ClosedJaxpr
 from minijax.programs.launching import CopyingProgram, LibraryProgram
 from minijax.programs.sharding import partitioned, placement
 from minijax.programs.sharding.placement import Placement
+from minijax.support.settings import override
 from minijax.transforms import discharge
 
 
@@ -58,7 +59,9 @@ class LibraryCompilation(dispatch.Compilation):
         if discharge.has_refs(closed):
             closed, donated, _ = discharge.pure_and_donated(closed, request.donated)
             request = request._replace(donated=donated)
-        return super().lower(closed, request, platform)
+        # What rules trace while they lower is the compiler's to cut.
+        with override("mesh", None), override("abstract_mesh", None):
+            return super().lower(closed, request, platform)
 
     def load(
         self, lowered: lowering.Lowered, request: CompileRequest

@@ -620,3 +620,44 @@ def sharding_texts(lib, x):
     ]
     lines = [line for text in texts for line in text.splitlines() if "sdy." in line]
     return [re.sub(r"%\w+|tensor<[^>]*>", "", line).strip() for line in lines]
+
+
+def _beside_a_cut_one(function, kind):
+    """Gradient of an operand on no mesh, or whole on the mesh, beside a cut one."""
+
+    def run(lib, x):
+        operand = lib.numbers(8, 8)
+        if kind == "whole":
+            operand = _reshard(lib, x)
+        gradient = lib.mj.grad(lambda a: (function(lib, a, x) ** 2).sum())
+        return lib.mj.jit(gradient)(operand)
+
+    return run
+
+
+_operations = dict(
+    add=lambda lib, a, x: a + x,
+    mul=lambda lib, a, x: a * x,
+    dot=lambda lib, a, x: lib.jnp.dot(a, _reshard(lib, x, None, "y")),
+    transposed=lambda lib, a, x: a.T * x,
+    repeated=lambda lib, a, x: a[None] * x,
+    summed=lambda lib, a, x: a.sum(0) * x,
+)
+for _kind in ("on_no_mesh", "whole"):
+    for _name, _function in _operations.items():
+        _several(
+            **{f"gradient_of_{_kind}_{_name}": _beside_a_cut_one(_function, _kind)}
+        )
+
+_several(
+    chosen_by_a_whole_mask=lambda lib, x: lib.jnp.where(
+        lib.lax.broadcasted_iota(int, (8, 8), 0) > 2, x, x
+    ),
+    chosen_of_several=lambda lib, x: lib.jnp.select([x > 0, x > 1], [x, x * 2], 0.0),
+    repeated_whole_to_cut=lambda lib, x: lib.jnp.broadcast_to(
+        _reshard(lib, x)[0], (8, 8), out_sharding=lib.P("x")
+    ),
+    carry_on_no_mesh=lambda lib, x: lib.lax.scan(
+        lambda c, row: (c + row, row), lib.jnp.zeros(8), _reshard(lib, x)
+    )[0],
+)

@@ -100,7 +100,7 @@ def _mask_of(name: str, m: Any, k: int) -> tuple[Array, Array]:
     if m.ndim < 2:
         raise ValueError(f"Argument to jax.numpy.{name} must be at least 2D")
     mask = _lower_triangle(m.shape[-2:], k, np.bool_)
-    return (lax.broadcast(mask, m.shape[:-2]) if m.ndim > 2 else mask), m
+    return lax.broadcast(mask, m.shape[:-2], out_sharding=m.aval.cut), m
 
 
 def diag(v: Any, k: int = 0) -> Array:

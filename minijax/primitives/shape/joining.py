@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from minijax.backend import hlo_parts
-from minijax.core import errors, hlo, rules
+from minijax.core import hlo, rules
 from minijax.core.array import Array
 from minijax.core.language import ShapedArray, canonicalize_dim, get_aval, physical_aval
 from minijax.core.rules import (
@@ -25,11 +25,9 @@ from minijax.core.rules import (
     instantiate,
     not_mapped,
 )
-from minijax.core.state import state
 from minijax.primitives import families
 from minijax.primitives.shape.casting import asarray
 from minijax.primitives.shape.squeezing import canonicalize_axis
-from minijax.support.devices.shardings import ShardingTypeError
 
 # XLA's CPU compiler is slow with very many operands: they are joined in a tree.
 _MOST_OPERANDS = 16
@@ -92,30 +90,6 @@ def _aval_of(operand: Any) -> Any:
 
 
 def_linear(concatenate_p, _concatenate_transpose)
-
-
-def _concatenate_staging(trace, args, params) -> Any:
-    """Under an Explicit mesh all operands are cut in one way, or each device has all.
-
-    A type without a cut may also be that of an array on no mesh, which goes with any
-    cut. So the check is not the type rule's, which does not see the mesh in use.
-    """
-    mesh = state.mesh if state.abstract_mesh is None else state.abstract_mesh
-    if mesh is not None and mesh.explicit_axes:
-        avals = list(map(get_aval, args))
-        if len({aval.cut is None for aval in avals}) > 1:
-            told = ", ".join(aval.str_short(short_dtypes=True) for aval in avals)
-            raise errors.with_facts(
-                ShardingTypeError(
-                    "All operands should have the same sharding. concatenate got "
-                    f"{told}. Reshard those that every device has: "
-                    "`minijax.sharding.reshard(x, spec)`."
-                )
-            )
-    return NotImplemented
-
-
-concatenate_p.staging = _concatenate_staging
 
 
 def _all_at_front(axis_data: Any, args: Sequence[Any], dims: Sequence[Any]) -> list:

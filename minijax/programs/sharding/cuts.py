@@ -161,7 +161,8 @@ def _same_cut(name: str, what: str, avals: Types) -> Cut:
     cuts = {cut_of(aval) for aval in avals if aval.cut is not None}
     if len(cuts) > 1:
         fail(
-            f"{name} {what} must have the same shardings, got [{told(avals)}]. "
+            f"All operands should have the same sharding: {name} {what} must have the "
+            f"same shardings, got [{told(avals)}]. "
             "Reshard them: `minijax.sharding.reshard(x, spec)`."
         )
     return next(iter(cuts), whole(avals[0].ndim))
@@ -209,7 +210,7 @@ def _dot_general(ins: Types, params: Params, outs: Types) -> list[Cut]:
 def _convolution(ins: Types, params: Params, outs: Types) -> list[Cut]:
     lhs, rhs = ins
     features = params["dimension_numbers"].lhs_spec[1]
-    if rhs.cut is not None or cut_of(lhs)[features] is not None:
+    if any((*cut_of(rhs), cut_of(lhs)[features])):
         fail(
             "conv_general_dilated only supports a kernel that is on every device and "
             f"an input whose feature dimension is whole; got {told(ins)}. Give "

@@ -38,6 +38,7 @@ from minijax.support.devices.shardings import (
     NamedSharding,
     PartitionSpec,
     ShardingTypeError,
+    empty_abstract_mesh,
 )
 from minijax.values.ref_avals import ShapeDtypeStruct, struct_aval
 
@@ -52,6 +53,9 @@ _OWN_TYPES |= {
     *("io_callback", "check", "get", "swap", "addupdate", "new_ref", "freeze"),
     *("free_ref", "empty_ref", "platform_index", "dim_as_value"),
 }
+# Their results lie on the mesh in use, also of operands on no mesh.
+_IN_CONTEXT = {"broadcast_in_dim", "concatenate", "empty", "empty2", "gather", "iota"}
+_IN_CONTEXT |= {"select_n", "stack", *(n for n in cuts.RULES if "scatter" in n)}
 # Programs that they carry are lowered equation by equation.
 _NOT_CONSTRAINED = {"jit", "closed_call", "shard_map", "custom_jvp_call", "while"}
 _NOT_CONSTRAINED |= {"reshard", "sharding_constraint"}
@@ -65,7 +69,7 @@ _NOT_CONSTRAINED |= {"reshard", "sharding_constraint"}
 def as_type(
     mesh: Any, cut: Sequence[Any], words: unreduced.Words = unreduced.NONE
 ) -> NamedSharding | None:
-    """The sharding in the type of a value; None if each device holds the whole value.
+    """The sharding in the type of a value on a mesh; None if all axes are Manual.
 
     Auto axes are left out: types do not say what the compiler decides. `words` are the
     axes over which the value is unreduced, and those over which it is reduced.
@@ -85,7 +89,7 @@ def as_type(
             f"types that are unreduced or reduced need a mesh of Explicit axes, got "
             f"{mesh}. Make the others Explicit, or reshard to a spec without the words."
         )
-    if not any(parts) and not any(words):
+    if mesh.empty or (mesh.are_all_axes_manual and not any(words)):
         return None
     spec = PartitionSpec(*parts, unreduced=words[0], reduced=words[1])
     return (ManualSharding if mesh.are_all_axes_manual else NamedSharding)(mesh, spec)
@@ -109,7 +113,7 @@ def typed(aval: Any, sharding: Any) -> Any:
 def _typed_on(mesh: Any, aval: Any, sharding: Any) -> Any:
     if not isinstance(aval, ShapedArray):
         return aval
-    if mesh is None or not sharding.mesh._any_axis_explicit:
+    if mesh is None:
         return aval if aval.cut is None else aval.update(sharding=None)
     return aval.update(sharding=type_of(sharding, aval.ndim, mesh))
 
@@ -196,19 +200,12 @@ class Cuts(TypeExtension):
             unreduced.refuse_unless_own(primitive.name, avals)
             return out
         given = _given(params)
-        cut = [a for a in avals if getattr(a, "cut", None) is not None]
-        if given is None and not cut:
-            return out
+        mesh = _one_mesh(primitive, avals)
+        typed_ = mesh._any_axis_explicit or mesh.are_all_axes_manual
+        if given is None and not typed_:
+            return _on_mesh(out, mesh)
         several = isinstance(out, (list, tuple))
         outs = list(out) if several else [out]
-        mesh = cut[0].cut.mesh if cut else None
-        other = next((a for a in cut if a.cut.mesh is not mesh), None)
-        if other is not None:
-            raise errors.value_error(
-                f"Mesh for all inputs should be equal. {primitive} got one mesh: "
-                f"{mesh} and another mesh: {other.cut.mesh}. Move one operand: "
-                "`minijax.device_put(x, other.sharding)`."
-            )
         if given is not None:
             words = unreduced.words_of_results(primitive.name, avals, params, given)
             found = [_checked(given, one, words) for one in outs]
@@ -245,7 +242,8 @@ class Cuts(TypeExtension):
         variables = [*jaxpr.constvars, *jaxpr.invars]
         for eqn in jaxpr.eqns:
             variables += eqn.outvars
-        return any(getattr(v.aval, "cut", None) is not None for v in variables)
+        cuts_ = (getattr(v.aval, "cut", None) for v in variables)
+        return any(cut is not None and cut.mesh._any_axis_explicit for cut in cuts_)
 
     def lower(self, rule: Callable, ctx: Any, *operands: Any, **params: Any) -> Any:
         """Writes into the program how the results of an equation are cut."""
@@ -280,6 +278,42 @@ def _check_stays(places: Sequence[Any]) -> None:
         )
 
 
+def _one_mesh(primitive: Primitive, avals: Any) -> Any:
+    """The mesh of the results: that of the operands, or for some the one in use.
+
+    Raises ValueError for operands on two meshes, or on another than the one in use, of
+    which one has Explicit axes. In JAX: `core.py`, `check_avals_context_mesh`.
+    """
+    used = empty_abstract_mesh if state.manual_mesh else get_abstract_mesh()
+    found = empty_abstract_mesh
+    for aval in avals:
+        mesh = getattr(aval, "cut", None) and aval.cut.mesh
+        if mesh is None:
+            continue
+        for other in (used, found):
+            alike = other.empty or other is mesh or mesh.manual_axes
+            if not (alike or (other.are_all_axes_auto and mesh.are_all_axes_auto)):
+                raise errors.value_error(
+                    "Mesh for all inputs should be equal, and the context mesh. "
+                    f"{primitive} got one mesh: {other} and another mesh: {mesh} for "
+                    f"shape {aval.str_short()}. Move the array: "
+                    "`minijax.device_put(x, NamedSharding(mesh, spec))`."
+                )
+        found = mesh
+    name = primitive.name
+    several = len(avals) > 1 and name in cuts.ELEMENTWISE
+    return used if found.empty and (several or name in _IN_CONTEXT) else found
+
+
+def _on_mesh(out: Any, mesh: Any) -> Any:
+    if mesh.empty or mesh.are_all_axes_manual:
+        return out
+    if isinstance(out, (list, tuple)):
+        return [_on_mesh(one, mesh) for one in out]
+    is_array = isinstance(out, ShapedArray)
+    return out.update(sharding=as_type(mesh, (None,) * out.ndim)) if is_array else out
+
+
 def _moved(aval: Any, place: Any) -> Any:
     """The type of a value that `device_put` moves."""
     mesh = getattr(place, "mesh", None)
@@ -295,6 +329,8 @@ def _computed(
     primitive: Primitive, avals: Any, params: Any, outs: list, mesh: Any
 ) -> list:
     rule = cuts.RULES.get(primitive.name)
+    if rule is None and not any(any(cuts.cut_of(aval)) for aval in avals):
+        return [as_type(mesh, cuts.whole(getattr(out, "ndim", 0))) for out in outs]
     if rule is None:
         cuts.fail(
             f"sharding rule for {primitive} is not implemented; its operands are "

@@ -22,10 +22,10 @@ from minijax.core.array import Array, first_device, wrap_as
 from minijax.core.language import physical_aval
 from minijax.processes import fingerprints, launch_order
 from minijax.programs.launching import LibraryProgram
+from minijax.programs.sharding import cuts, unreduced
 from minijax.programs.sharding import placement as on_several
 from minijax.programs.sharding.contexts import get_abstract_mesh
 from minijax.programs.sharding.explicit_types import full_spec, typed
-from minijax.programs.sharding.meshes_of_values import check_meshes
 from minijax.programs.sharding.placement import (
     Placement,
     context_mesh,
@@ -103,8 +103,6 @@ def placed(
     They are named by an argument, by `out_shardings`, by the program, or by the mesh in
     use. Raises ValueError if two of these name different devices.
     """
-    meshes = check_meshes(closed, getattr(request.place, "in_shardings", ()))
-    of_results = [mesh or get_abstract_mesh() for mesh in meshes]
     request = _of_used(closed, request)
     place, committed = request.place, request.committed
     mesh = place.mesh if type(place) is Placement else None
@@ -147,23 +145,25 @@ def placed(
     else:
         place = placement_of(devices, (None,) * len(closed.in_avals), mesh)
     outs = outs or place.out_shardings or ()  # those of an earlier time
-    given = [*outs, *(None,) * (len(of_results) - len(outs))]
+    given = [*outs, *(None,) * (len(closed.out_avals) - len(outs))]
     passed = dict(zip(map(id, closed.jaxpr.invars), place.in_shardings))
     outs = tuple(
-        _whole(var.aval, mesh, place, passed.get(id(var))) if one is None else one
-        for one, var, mesh in zip(given, closed.jaxpr.outvars, of_results)
+        _whole(var.aval, place, passed.get(id(var))) if one is None else one
+        for one, var in zip(given, closed.jaxpr.outvars)
     )
     if any(outs):
         place = placement_of(devices, place.in_shardings, place.mesh, outs)
     return request._replace(place=place, committed=True, out_shardings=None)
 
 
-def _whole(aval: Any, mesh: Any, placement: Placement, passed: Any) -> Any:
+def _whole(aval: Any, placement: Placement, passed: Any) -> Any:
     """The sharding of a result that a mesh of Explicit axes does not cut.
 
     `passed` is that of the argument that is the result, if one is; else None.
     """
-    if mesh.empty or aval.cut is not None or not mesh.are_all_axes_explicit:
+    mesh = aval.cut.mesh if aval.cut is not None else get_abstract_mesh()
+    cut = cuts.cut_of(aval)
+    if any(cut) or unreduced.has_words([aval]) or not mesh.are_all_axes_explicit:
         return None
     if passed is not None:
         return passed

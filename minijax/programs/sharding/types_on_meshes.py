@@ -1,8 +1,7 @@
 """The sharding in the type of an array on the mesh in use: `typeof(x).sharding`.
 
-The core's types say only how axes of a mesh cut an array (`ShapedArray.cut`), so that a
-program for one device has the same types with a mesh and without. The mesh of a value
-that nothing cuts is read here, from the place in the program that asks.
+The core's types say how a mesh cuts an array that is on one (`ShapedArray.cut`). The
+mesh of other values is read here, from the place in the program that asks.
 
 In JAX: `jax/_src/core.py`, `ShapedArray.sharding` and `ManualAxisType`.
 """
@@ -69,8 +68,8 @@ class ManualAxisType:
 def sharding_of(aval: ShapedArray) -> NamedSharding:
     """How a value of a type is cut, with an entry for each dimension.
 
-    A value that nothing cuts is on the mesh in use: while a function is traced that of
-    `set_mesh`, inside `shard_map` its mesh; outside of them one with Explicit axes.
+    A value on no mesh counts as one on the mesh in use: while a function is traced that
+    of `set_mesh`, inside `shard_map` its mesh; outside of them one with Explicit axes.
     Without such a mesh it is an empty one.
     """
     if aval.cut is not None:

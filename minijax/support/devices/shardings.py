@@ -247,15 +247,12 @@ class NamedSharding(ShardingOfSeveral):
         spec = self.spec.dual()
         return self if spec is self.spec else self.update(spec=spec)
 
-    # In types: the cut of an array whose dimensions have changed. None for one that no
-    # mesh axis cuts any more.
+    # In types: the cut of an array whose dimensions have changed.
 
-    def _of(self, parts: Sequence[Any]) -> NamedSharding | None:
-        spec = self.spec.update(partitions=parts)
-        kept = any(parts) or spec.unreduced or spec.reduced
-        return self.update(spec=spec) if kept else None
+    def _of(self, parts: Sequence[Any]) -> NamedSharding:
+        return self.update(spec=self.spec.update(partitions=parts))
 
-    def inserted(self, axis: int) -> NamedSharding | None:
+    def inserted(self, axis: int) -> NamedSharding:
         """With one more dimension, which is not cut, at position `axis`."""
         return self._of(self.with_batch_axis(axis, None).spec.partitions)
 
@@ -278,17 +275,17 @@ class NamedSharding(ShardingOfSeveral):
         """That of an array of `rank` dimensions that each device of the mesh has."""
         return self.update(spec=PartitionSpec(*[None] * rank))
 
-    def without(self, axis: int) -> NamedSharding | None:
+    def without(self, axis: int) -> NamedSharding:
         """With one dimension fewer."""
         parts = self.spec.partitions
         return self._of((*parts[:axis], *parts[axis + 1 :]))
 
-    def of_rank(self, rank: int) -> NamedSharding | None:
+    def of_rank(self, rank: int) -> NamedSharding:
         """With dimensions that are not cut at the end, or without the last ones."""
         parts = (*self.spec.partitions, *(None,) * rank)
         return self._of(parts[:rank])
 
-    def permuted(self, order: Sequence[int]) -> NamedSharding | None:
+    def permuted(self, order: Sequence[int]) -> NamedSharding:
         """With dimension `order[i]` at position `i`."""
         parts = (*self.spec.partitions, *(None,) * len(order))
         return self._of([parts[axis] for axis in order])
