@@ -324,10 +324,12 @@ def listings() -> list[tuple[str, Any, int, int]]:
 
 
 def drawings() -> list[tuple[str, Any, int, int]]:
-    """Views that are pictures, of 2,000 equations."""
+    """Views that are pictures; the timeline of 10,000 equations has as many bars."""
     function = functools.partial(summed, program(2_000))
     gradient = minijax.grad(functools.partial(summed, program(500)))
+    long = minijax.grad(functools.partial(summed, program(4_000)))
     return [
+        ("see.memory, 10,000 equations", (see.memory, long, X), 1_000, 50),
         ("see.grad, 2,000 equations", (see.grad, function, X), 300, 16),
         ("see.vmap, 2,000 equations", (see.vmap, program(2_000), BATCH), 300, 16),
         ("see.memory, 2,000 equations", (see.memory, gradient, X), 300, 16),

@@ -311,10 +311,13 @@ export class Bars {
   /** Brings the picture to the player's step. */
   step(): void {
     const { columns, roles } = this.#bars;
+    const [, lengths, , , , goes] = columns as number[][];
     const lit = this.#lit();
+    const step = this.stage.step();
     // Those that the step makes come first, then the longest.
-    const rank = (bar: number): number => (columns[5]![bar] === this.stage.step() ? Infinity : columns[1]![bar]!);
-    const longest = lit.sort((one, other) => (rank(one) < rank(other) ? 1 : -1)).slice(0, NEAR);
+    const made = lit.filter((bar) => goes![bar] === step);
+    const others = lit.filter((bar) => goes![bar] !== step).sort((one, other) => lengths![other]! - lengths![one]!);
+    const longest = [...made, ...others].slice(0, NEAR);
     const rows = longest.map((bar) => {
       const row = element("li");
       const made = element("button", "", this.#sentence(bar));
@@ -327,13 +330,12 @@ export class Bars {
     const more = lit.length - rows.length;
     if (more > 0) rows.push(element("li", "", `and ${more.toLocaleString("en")} more at this step`));
     this.#list.replaceChildren(...rows);
-    this.#draw();
   }
 
   /** Brings the step into sight. */
   scrollToLit(): void {
     const at = this.#at();
-    if (at === undefined) return;
+    if (at === undefined) return this.#draw();
     const [across, down] = this.#scales();
     const x = (at - this.#left) * across;
     if (x < 0 || x > this.#wide) this.#left = at - this.#wide / across / 2;
