@@ -42,24 +42,24 @@ def prepare(values: Sequence[Any]) -> tuple[tuple, list[Any] | None, tuple | Non
     `place` is (device, whether it is committed), or None if it is the first device and
     no value is committed to it. `buffers` is None if a value is a tracer.
     """
-    avals = []
-    buffers = []
+    avals: list[Any] = []
+    buffers: list[Any] = []
+    on_host = []  # the positions of numbers and NumPy arrays
     usual = state.default_device is None
     for value in values:
-        kind = type(value)
-        if kind is Array:
+        if type(value) is Array:
             avals.append(value.aval)
             buffers.append(value._buffer)
             if value._placed is not None:
                 usual = False
             continue
-        aval = get_aval(value)
-        avals.append(aval)
-        if kind in _number_types and usual:
-            buffers.append(host_buffer(value, aval, first_device()))
-        else:
-            usual = False
+        on_host.append(len(avals))
+        avals.append(get_aval(value))
+        buffers.append(None)
+        usual = usual and (type(value) in _number_types or type(value) is np.ndarray)
     if usual:
+        for at in on_host:
+            buffers[at] = host_buffer(values[at], avals[at], first_device())
         return tuple(avals), buffers, None
     if any(map(language.is_tracer, values)):
         return tuple(avals), None, None

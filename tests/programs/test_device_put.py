@@ -60,6 +60,38 @@ def test_donated_input_has_no_way_back():
     )
 
 
+HOST_ARRAYS = {
+    "float64": np.ones(3),
+    "foreign byte order": np.arange(3, dtype=">f4"),
+    "strided": np.arange(6, dtype=np.float32)[::2],
+    "no axes": np.array(2.0),
+    "strings": np.array(["x"]),
+    "objects": np.array([None]),
+    "structured": np.zeros(3, [("a", np.float32)]),
+}
+
+
+@pytest.mark.parametrize("name", HOST_ARRAYS)
+@pytest.mark.parametrize("place", [None, 0])
+def test_an_array_of_numpy_beside_one_of_a_device(name, place):
+    def called(lib):
+        one = lib.numpy.ones(3)
+        if place is not None:
+            one = lib.device_put(one, lib.devices()[place])
+        f = lib.jit(lambda a, b: a + b.sum())
+        f(one, HOST_ARRAYS[name])
+        return f(one, HOST_ARRAYS[name])
+
+    answers = []
+    for lib in LIBRARIES:
+        try:
+            y = called(lib)
+            answers.append((y.tolist(), y.dtype, y.weak_type, y.committed, y.device))
+        except TypeError:
+            answers.append("TypeError")
+    assert str(answers[0]) == str(answers[1])
+
+
 @pytest.mark.parametrize("where", [3, "cpu", [None, None]])
 def test_bad_places(where):
     same_error(lambda lib: lambda x: lib.device_put(x, where), X)
