@@ -3,9 +3,11 @@
 import functools
 import itertools
 import json
+import os
 import re
 import shutil
 import subprocess
+import time
 
 import pytest
 
@@ -34,14 +36,21 @@ class Firefox:
             "websocket", reason="websocket-client is needed"
         )
         options = ["--headless", "--no-remote", "--remote-debugging-port", "0"]
-        self.process = subprocess.Popen(
-            [path, *options, "--profile", str(profile), "about:blank"],
-            stderr=subprocess.PIPE,
-            stdout=subprocess.DEVNULL,
-            text=True,
-        )
-        said = (re.search(r"BiDi listening on (\S+)", s) for s in self.process.stderr)
-        address = next(found[1] for found in said if found)
+        said = profile / "said.txt"
+        with said.open("w") as file:
+            self.process = subprocess.Popen(
+                [path, *options, "--profile", str(profile), "about:blank"],
+                stderr=file,
+                stdout=subprocess.DEVNULL,
+                env=os.environ | {"HOME": str(profile)},  # no other user's folder
+            )
+        end = time.monotonic() + 120
+        while not (found := re.search(r"BiDi listening on (\S+)", said.read_text())):
+            if self.process.poll() is not None or time.monotonic() > end:
+                self.process.kill()
+                pytest.skip(f"Firefox does not start here: {said.read_text()[-500:]}")
+            time.sleep(0.1)
+        address = found[1]
         self.socket = websocket.create_connection(
             f"{address}/session", timeout=120, suppress_origin=True
         )
