@@ -155,8 +155,8 @@ PLACES = (
 
 # Chromium takes the picture of a part that is taller than the window by making the
 # window one pixel wide and then as wide as before. If a frame is drawn in between, the
-# views that follow the width choose another layout and scroll.
-STILL = "delete window.ResizeObserver"
+# views that follow the width choose another layout and scroll: they are never told.
+STILL = "window.ResizeObserver = class { observe() {} }"
 
 
 def fonts() -> str:
@@ -216,7 +216,10 @@ def take(
     change: str = "",
     only: Callable[[str], bool] | None = None,
 ) -> dict[str, Picture]:
-    """Takes the pictures of a page that `page()` wrote; `change` is more style."""
+    """Takes the pictures of a page that `page()` wrote; `change` is more style.
+
+    Raises RuntimeError for an error in the page, which would leave a view half drawn.
+    """
     states = list(dict.fromkeys(shot[0] for shot in SHOTS))
     taken: dict[str, Picture] = {}
     for width, theme in dict.fromkeys(shot[1:3] for shot in SHOTS):
@@ -232,6 +235,8 @@ def take(
         )
         opened.emulate_media(media="print" if theme == "print" else "screen")
         opened.add_init_script(STILL)
+        errors: list[str] = []
+        opened.on("pageerror", lambda error, told=errors: told.append(str(error)))
         opened.goto(path.as_uri())
         opened.wait_for_function(
             "n => document.querySelectorAll('.mj-live').length == n",
@@ -260,6 +265,8 @@ def take(
             image = Image.open(io.BytesIO(data)).convert("RGB")
             taken[name_of(*shot)] = Picture(view.evaluate(LAYOUT), image)
         opened.close()
+        if errors:
+            raise RuntimeError(f"an error in the page of pictures: {errors[0]}")
     return taken
 
 

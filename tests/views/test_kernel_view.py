@@ -527,3 +527,64 @@ def test_what_a_mask_leaves_out_is_hatched():
     x, out = view.recording.operands
     np.testing.assert_array_equal(x.values[0], [[1, 2, 3, np.nan]])
     assert out.values[0] == [[1, 2, 3, 0]]
+
+
+def iterated(x):
+    for _ in range(150):
+        x = jnp.sin(x) * 1.5
+    return x
+
+
+# Of each view: its height, how many panes are drawn, the sentence below them, and of
+# its timeline the share of the canvas with ink, whether it is as wide as drawn, and how
+# many bars are named.
+DRAWN = """() => [...document.querySelectorAll(".mj-live")].map(root => {
+  const canvas = root.querySelector(".mj-bars canvas");
+  const found = {height: root.getBoundingClientRect().height, timeline: null,
+    panes: root.querySelectorAll(".mj-pane").length,
+    detail: root.querySelector(".mj-detail")?.textContent};
+  if (canvas) {
+    const {width, height} = canvas;
+    const data = canvas.getContext("2d").getImageData(0, 0, width, height).data;
+    const inked = data.filter((value, at) => at % 4 == 3 && value).length;
+    const named = root.querySelectorAll(".mj-bars li").length;
+    found.timeline = [inked / (width * height), width == canvas.clientWidth, named];
+  }
+  return found;
+})"""
+
+
+@pytest.mark.parametrize("width", [1200, 480])
+@pytest.mark.parametrize("still", [False, True])
+def test_pages_with_timelines_are_drawn_to_their_end(browser, tmp_path, width, still):
+    """Also as pictures of pages are taken, where views do not follow their width."""
+    pictures = pytest.importorskip("pictures", reason="needs pillow, which is not here")
+    views = [
+        see.jaxpr(iterated, ones(4)),
+        see.kernel(matmul, struct(24, 20), struct(20, 20)),
+        see.kernel(matmul, struct(8, 8), struct(8, 8)),
+        see.memory(minijax.grad(lambda x: iterated(x).sum()), ones(4)),
+    ]
+    frames = [view.frame() for view in views]
+    path = tmp_path / "page.html"
+    text = "".join(view.to_html() for view in views)
+    path.write_text(f"<!doctype html><meta charset=utf-8>{text}", encoding="utf-8")
+    page = browser.new_page(viewport={"width": width, "height": 700}, offline=True)
+    if still:
+        page.add_init_script(pictures.STILL)
+    page.goto(path.as_uri())
+    page.wait_for_function("document.querySelectorAll('.mj-live').length == 4")
+    sliders = page.locator(".mj-bar:not(.mj-axes) > [type=range]").all()
+    for step in (None, 1, 40):
+        for slider in sliders if step is not None else []:
+            slider.fill(str(min(step, int(slider.get_attribute("max")))))
+        drawn = page.evaluate(DRAWN)
+        page.wait_for_timeout(200)
+        assert page.evaluate(DRAWN) == drawn
+        assert [one["panes"] for one in drawn] == [len(f.panes) for f in frames]
+        assert all(one["detail"] for one in drawn)
+        lines = [one["timeline"] for one in drawn]
+        assert [line is not None for line in lines] == [False, True, False, True]
+        for ink, fits, named in filter(None, lines):
+            assert 0.05 < ink < 1 and fits and named
+    page.close()

@@ -170,3 +170,12 @@ def test_a_difference_is_shown(taken, tmp_path, monkeypatch):
     sheet = pictures.Image.open(tmp_path / "pictures" / "one-difference.png")
     assert sheet.width == 3 * max(one.image.width, other.image.width) + 32
     assert (tmp_path / "pictures" / "one.png").exists()
+
+
+def test_an_error_in_the_page_is_told(shown, page, tmp_path):
+    """It would leave a view half drawn."""
+    broken = tmp_path / "page.html"
+    script = "<script>throw Error('half drawn')</script>"
+    broken.write_text(page.read_text(encoding="utf-8") + script, encoding="utf-8")
+    with pytest.raises(RuntimeError, match="half drawn"):
+        pictures.take(shown, broken, only=lambda name: name == ONE)

@@ -52,3 +52,13 @@ export function drag(move: (event: PointerEvent) => void): void {
   addEventListener("pointermove", move);
   addEventListener("pointerup", () => removeEventListener("pointermove", move), { once: true });
 }
+
+/** Calls a function when an element has another width. */
+export function onWidth(made: Element, run: () => void): void {
+  let width = made.clientWidth;
+  new ResizeObserver(() => {
+    if (made.clientWidth === width) return;
+    width = made.clientWidth;
+    run();
+  }).observe(made);
+}

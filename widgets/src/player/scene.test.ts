@@ -39,6 +39,7 @@ let player: Player;
 
 beforeEach(() => {
   window.matchMedia ??= (() => ({ matches: true })) as unknown as typeof window.matchMedia;
+  window.ResizeObserver ??= class { observe() {} } as unknown as typeof ResizeObserver;
   root = document.createElement("div");
   root.className = "minijax-view";
   document.body.replaceChildren(root);

@@ -1,7 +1,7 @@
 // A scene: marks that Python placed, drawn as SVG with the theme's colours. Steps light
 // them and dim those that are not there; only what has places or turns of its own moves.
 
-import { bounds, drag, flag, label, listen, set, svgElement } from "./dom";
+import { bounds, drag, flag, label, listen, onWidth, set, svgElement } from "./dom";
 import { SmallMap } from "./map";
 import type { Drawing, Frame, Pane, Scene, SceneMark } from "./frame";
 
@@ -184,14 +184,10 @@ export class ScenePane {
   ) {
     this.#map = new SmallMap(section);
     this.choose();
-    if (typeof ResizeObserver === "undefined") return;
-    let width = root.clientWidth;
-    new ResizeObserver(() => {
-      if (root.clientWidth === width) return;
-      width = root.clientWidth;
+    onWidth(root, () => {
       this.#fitted = 1;
       this.choose();
-    }).observe(root);
+    });
   }
 
   /** Shows the layout that the page has room for. */

@@ -2,7 +2,7 @@
 // bars of the step are full of ink; the longest of them stand below as buttons. Only
 // pages that have such a picture carry this script.
 
-import { bounds, drag, element, flag, label, listen } from "../player/dom";
+import { bounds, drag, element, flag, label, listen, onWidth } from "../player/dom";
 import type { Pane } from "../player/frame";
 import type { Stage } from "../player/scene";
 
@@ -80,7 +80,7 @@ export class Bars {
       this.#draw();
     });
     matchMedia("(prefers-color-scheme:dark)").addEventListener("change", () => this.#draw());
-    new ResizeObserver(() => this.choose()).observe(section);
+    onWidth(section, () => this.choose());
   }
 
   get #bars() {
