@@ -657,6 +657,14 @@ _several(
     repeated_whole_to_cut=lambda lib, x: lib.jnp.broadcast_to(
         _reshard(lib, x)[0], (8, 8), out_sharding=lib.P("x")
     ),
+    bits_as_integers=lambda lib, x: lib.lax.bitcast_convert_type(x, int),
+    bits_of_halves=lambda lib, x: lib.lax.bitcast_convert_type(x, lib.jnp.uint16),
+    bits_together=lambda lib, x: lib.lax.bitcast_convert_type(
+        _reshard(lib, x, "x")[:, :2].astype(lib.jnp.bfloat16), lib.jnp.float32
+    ),
+    numbers_of_keys_on_a_mesh=lambda lib, x: lib.mj.vmap(
+        lambda key: lib.mj.random.normal(key, (3,))
+    )(lib.put(lib.mj.random.split(lib.mj.random.key(0), 8), "x")),
     carry_on_no_mesh=lambda lib, x: lib.lax.scan(
         lambda c, row: (c + row, row), lib.jnp.zeros(8), _reshard(lib, x)
     )[0],

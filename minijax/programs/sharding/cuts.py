@@ -140,6 +140,12 @@ for _name in ELEMENTWISE:
     RULES[_name] = _elementwise(_name)
 
 
+@_rules("bitcast_convert_type")
+def _bitcast(ins: Types, params: Params, outs: Types) -> list[Cut]:
+    """The last dimension is there on one side alone if the items' sizes differ."""
+    return [(*cut_of(ins[0]), None)[: outs[0].ndim]]
+
+
 @_rules("clamp")
 def _clamp(ins: Types, params: Params, outs: Types) -> list[Cut]:
     return [cut_of(ins[1])]
