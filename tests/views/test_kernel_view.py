@@ -588,3 +588,26 @@ def test_pages_with_timelines_are_drawn_to_their_end(browser, tmp_path, width, s
         for ink, fits, named in filter(None, lines):
             assert 0.05 < ink < 1 and fits and named
     page.close()
+
+
+@pytest.mark.parametrize("count", [101, 1001])
+def test_a_timeline_tells_programs_apart_that_take_picoseconds(count):
+    """Each program's bars are where and as long as the model says, to a hundredth."""
+
+    def copy(x_ref, o_ref):
+        o_ref[...] = x_ref[...]
+
+    block = pl.BlockSpec((2,), lambda i: (i,))
+    call = pl.pallas_call(
+        copy, struct(2 * count), grid=(count,), in_specs=[block], out_specs=block
+    )
+    view = see.kernel(call, ones(2 * count))
+    (scene,) = (p.scene for p in view.frame().panes if "pipeline of all" in p.title)
+    starts, lengths, rows, *_ = scene.to_json()["bars"]["columns"]
+    slots = pipeline(view.recording)
+    picoseconds = 1e12
+    for row in range(3):
+        shown = [(a, b) for a, b, r in zip(starts, lengths, rows) if r == row]
+        made = [slot.lanes[row] for slot in slots]
+        right = [(a * picoseconds, (b - a) * picoseconds) for a, b in made if b > a]
+        np.testing.assert_allclose(shown, right, rtol=0.01, atol=0.06)

@@ -402,10 +402,13 @@ class KernelView(View):
         slots = pipeline(self.recording)
         if len(slots) <= MOST_SLOTS or not slots[-1].copy_out[1]:
             return []
+        # Places in a picture have one decimal: a short program's would be the same.
+        is_short = slots[-1].copy_out[1] < 1e-5
+        unit, each = ("ps", 1e12) if is_short else ("ns", 1e9)
         bars = [
             Bar(
-                start * 1e9,
-                end * 1e9,
+                start * each,
+                end * each,
                 row,
                 1,
                 LANES[row][1],
@@ -418,7 +421,7 @@ class KernelView(View):
         ]
         scene = BarScene(
             bars,
-            Told((", modelled: ", " to "), 0, " ns"),
+            Told((", modelled: ", " to "), 0, f" {unit}"),
             None,
             "the modelled pipeline",
         )

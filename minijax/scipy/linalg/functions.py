@@ -340,17 +340,17 @@ def solve_sylvester(
 
 def _polar(a: Any, side: str, method: str, eps: Any) -> tuple[Any, Any]:
     rows, columns = a.shape
-    if method == "svd" or a.size == 0:
-        u, s, vh = jnp.linalg.svd(a, full_matrices=False)
-        s = s.astype(u.dtype)
-        root = adjoint(vh) * s @ vh if side == "right" else u * s @ adjoint(u)
-        return u @ vh, root
-    if (rows >= columns) != (side == "right"):
+    if method != "svd" and (rows >= columns) != (side == "right"):
         raise NotImplementedError(
             "polar: method='qdwh' takes as many rows as columns or more for "
             f"side='right', and fewer for 'left', got shape {a.shape} and {side=}. "
             "method='svd' takes all."
         )
+    if method == "svd" or a.size == 0:
+        u, s, vh = jnp.linalg.svd(a, full_matrices=False)
+        s = s.astype(u.dtype)
+        root = adjoint(vh) * s @ vh if side == "right" else u * s @ adjoint(u)
+        return u @ vh, root
     if side == "right":
         return lax.linalg.qdwh(a, eps=eps)[:2]
     unitary, root, _, _ = lax.linalg.qdwh(adjoint(a), eps=eps)
