@@ -282,13 +282,17 @@ def test_answers_are_folded_until_they_are_clicked(book):
     assert '<details open="' not in text and all(len(why) > 20 for _, why in folded)
 
 
-@pytest.mark.parametrize("name", [CHAPTERS[7], CHAPTERS[13]])
+@pytest.mark.parametrize("name", [CHAPTERS[at] for at in (7, 13, 16, 21)])
 def test_nothing_is_cut_on_paper(opened, name):
-    """Pictures and lines of code end where the page does; what one clicks is gone."""
-    page = opened(name, width=700)
+    """Pictures, tables and code end where an A4 page does; what one clicks is gone.
+
+    794 pixels are the width of A4, where two panes still stand side by side.
+    """
+    page = opened(name, width=794)
     page.emulate_media(media="print")
     cut = page.evaluate(
-        """() => [...document.querySelectorAll("svg.mj-scene:not([hidden]), pre")]
+        """() => [...document.querySelectorAll(
+            "svg.mj-scene:not([hidden]), pre, .mj-pane, .mj-pane td")]
         .filter((one) => one.getBoundingClientRect().width && (
             one.scrollWidth > one.clientWidth + 1 || one.getBoundingClientRect().right
             > one.closest(".bd-article-container").getBoundingClientRect().right + 1))
