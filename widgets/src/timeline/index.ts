@@ -168,13 +168,10 @@ export class Bars {
     if (onMap) move(down);
     drag(move);
     const bar = this.#barAt(down);
-    addEventListener(
-      "pointerup",
-      () => {
-        if (!moved && bar >= 0) this.#choose(bar);
-      },
-      { once: true },
-    );
+    // No click comes where the browser took the touch to scroll the page.
+    this.#canvas.onclick = () => {
+      if (!moved && bar >= 0) this.#choose(bar);
+    };
   }
 
   /** The bar under the pointer, the nearest to it of those that are thinner than a pixel. */
