@@ -61,8 +61,8 @@ def unbroadcast(aval: ShapedArray, ct) -> Any:
     the cotangent is brought to the cut of the operand.
     """
     kind, cut = get_aval(ct), aval.cut
-    shape = kind.shape
-    if aval.shape == shape and cut in (None, kind.cut):
+    shape, found = kind.shape, kind.cut or (cut and cut.whole(aval.ndim))
+    if aval.shape == shape and cut in (None, found):
         return ct
     if not aval.shape:
         return sum_over(ct, tuple(range(len(shape))))

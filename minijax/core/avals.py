@@ -408,9 +408,13 @@ def physical_aval(aval: AbstractValue) -> AbstractValue:
 
 
 def typecompat(expected: AbstractValue, actual: AbstractValue) -> bool:
-    """Whether two types are the same, up to weak types; on no mesh goes with any."""
+    """Whether two types are the same, up to weak types.
+
+    A type on no mesh goes with any mesh, and those on meshes of Auto axes go together.
+    """
     if isinstance(expected, ShapedArray) and isinstance(actual, ShapedArray):
-        if (expected.cut is None) != (actual.cut is None):
+        one, other = expected.cut, actual.cut
+        if one is not other and not (one or other).separates(one, other):
             expected, actual = (a.update(sharding=None) for a in (expected, actual))
         return expected.strip_weak_type() is actual.strip_weak_type()
     return expected is actual

@@ -191,10 +191,10 @@ def _dot_general_transpose_lhs(ct, x, y, *, dimension_numbers, swapped=False, **
     numbers, permutation = _transpose_plan(
         dimension_numbers, x.ndim, get_aval(y).ndim, swapped
     )
-    cut = x.aval.cut and x.aval.cut.permuted(np.argsort(permutation))
-    if cut is None:  # on no mesh: every device gets the whole sum
-        on_mesh = get_aval(ct).cut or get_aval(y).cut
-        cut = on_mesh and on_mesh.whole(x.ndim)
+    # For an operand on no mesh every device gets the whole sum.
+    other = get_aval(ct).cut or get_aval(y).cut
+    cut = x.aval.cut or (other and other.whole(x.ndim))
+    cut = cut and cut.permuted(np.argsort(permutation))
     params = {"dimension_numbers": numbers, **params, "out_sharding": cut}
     x_bar = transpose(dot_general_p.bind(ct, y, **params), permutation)
     if get_aval(x_bar).dtype != x.dtype:

@@ -19,7 +19,7 @@ from typing import Any
 
 from minijax.core import autodiff, errors
 from minijax.core.api import Derivative
-from minijax.core.language import get_aval
+from minijax.core.language import get_aval, typecompat
 from minijax.core.rules import Accumulator, NullAccumulator, instantiate
 from minijax.core.trees import tree_flatten, tree_leaves, tree_unflatten
 from minijax.primitives.refs.mutable_arrays import Ref, RefAccumulator
@@ -236,7 +236,9 @@ def _checked_cotangents(backward: Backward, out_ct: Any) -> list[Any]:
     for ct, aval in zip(cotangents, derivative.out_avals):
         expected, actual = aval.to_ct_aval(), get_aval(ct)
         cut = getattr(actual, "cut", None)
-        cut_otherwise = cut is not None and cut != expected.cut
+        cut_otherwise = hasattr(expected, "cut") and not typecompat(
+            expected, expected.update(sharding=cut)
+        )
         if (actual.shape, actual.dtype) == (aval.shape, aval.dtype):
             if not cut_otherwise:
                 continue  # an integer for an integer output: it counts as zero

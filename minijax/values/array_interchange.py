@@ -48,7 +48,9 @@ def __repr__(self: Array) -> str:
         return f"Array(shape={self.shape}, dtype={self.dtype.name}, deleted)"
     if _elsewhere(self):
         weak = ", weak_type=True" if self.weak_type else ""
-        addends = "" if self.aval.cut is None else f", sharding={self.sharding}"
+        cut = self.aval.cut
+        unreduced = cut is not None and cut.spec.unreduced
+        addends = f", sharding={self.sharding}" if unreduced else ""
         return f"Array(shape={self.shape}, dtype={self.dtype.name}{weak}{addends})"
     if dtypes.is_extended(self.dtype):
         bits = self._read()

@@ -17,8 +17,8 @@ class Bench:
 
     def __init__(self, lib):
         self.mj, self.jnp, self.lax = lib.mj, lib.jnp, lib.lax
-        sizes = {"E": (4, 2), "A": (4, 2), "O": (2, 4)}
-        kinds = {"E": lib.explicit, "A": lib.auto, "O": lib.explicit}
+        sizes = {"E": (4, 2), "A": (4, 2), "O": (2, 4), "A2": (2, 4)}
+        kinds = {"E": lib.explicit, "A": lib.auto, "O": lib.explicit, "A2": lib.auto}
         self.meshes = {k: lib.make_mesh(sizes[k], "xy", kinds[k]) for k in sizes}
         self.host = lib.numbers(8, 8)
         self.arrays = {"d": lib.jnp.asarray(self.host), "h": self.host}
@@ -95,4 +95,20 @@ for _both in ("E O", "Ewhole Owhole", "O Ewhole", "E d", "A Awhole"):
         lambda t, a, b: t.mj.jit(_while, static_argnums=0)(t, a, b),
         "none",
         _both.split(),
+    )
+
+_TOGETHER = {  # types on two meshes of Auto axes, or on none, go together
+    "vjp": lambda t, a, b: t.mj.vjp(lambda a: a * 2, a)[1](b)[0],
+    "carry": lambda t, a, b: t.lax.fori_loop(0, 2, lambda i, c: c * b, a),
+    "carry_in_jit": lambda t, a, b: t.mj.jit(
+        lambda a, b: t.lax.fori_loop(0, 2, lambda i, c: c * b, a)
+    )(a, b),
+}
+for _name, _both in (
+    *(("vjp", "d A"), ("vjp", "A Awhole"), ("vjp", "E Ewhole")),
+    *(("carry", "d A"), ("carry", "A d"), ("carry_in_jit", "d E")),
+    *(("carry", "A A2"), ("carry_in_jit", "A A2"), ("vjp", "A A2")),
+):
+    CASES[f"{_name} none {_both}"] = functools.partial(
+        _run, _TOGETHER[_name], "none", _both.split()
     )

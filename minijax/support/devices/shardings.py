@@ -242,6 +242,17 @@ class NamedSharding(ShardingOfSeveral):
                 texts.append(f"{letter}:{text}")
         return texts
 
+    @staticmethod
+    def separates(one: NamedSharding | None, other: NamedSharding | None) -> bool:
+        """Whether two types that differ in this alone may not stand for each other.
+
+        What is on no mesh goes with any, and so do parts that the compiler chooses.
+        """
+        kinds = {type(cut) for cut in (one, other)}
+        if one is None or other is None or ManualSharding in kinds:
+            return ManualSharding in kinds
+        return one.mesh._any_axis_explicit or other.mesh._any_axis_explicit
+
     def dual(self) -> NamedSharding:
         """That of cotangents: what is unreduced forwards is reduced backwards."""
         spec = self.spec.dual()
