@@ -84,6 +84,6 @@ def test_tests_of_few_cases_take_no_turns():
 def test_every_claim_has_its_turn():
     names = [f"tests/views/claims/test_x.py::test_y[{i}]" for i in range(400)]
     turns = [[left_out(name, str(commit)) for name in names] for commit in range(20)]
-    assert all(290 < sum(turn) < 350 for turn in turns)
+    assert all(330 < sum(turn) < 380 for turn in turns)
     assert turns[0] == [left_out(name, "0") for name in names]
-    assert sum(all(of_one) for of_one in zip(*turns, strict=True)) < 12
+    assert sum(all(of_one) for of_one in zip(*turns, strict=True)) < 50

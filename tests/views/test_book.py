@@ -21,7 +21,7 @@ from tests.conftest import PART, commit, left_out
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = sorted(path.stem for path in (ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 # Building it takes a minute of computing, which on a busy machine is several. So
-# `make test` builds an eighth of the cards, each commit others; `make test-all` all.
+# `make test` builds a ninth of the cards, each commit others; `make test-all` all.
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1500)]
 LEADS_ON = re.compile(r'class="right-next"|\bNext: (?:<[^>]*>)?<a [^>]*href=')
 CARDS = {"sin", "dot_general", "tanh", "threefry2x32"}  # tests below name these

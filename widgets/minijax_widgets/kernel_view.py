@@ -413,7 +413,7 @@ class KernelView(View):
                 1,
                 LANES[row][1],
                 self.steps.get(slot.program, -1),
-                f"{LANES[row][0]}, program {self.recording.place_text(slot.program)}",
+                f"{LANES[row][0]} of {self.recording.place_text(slot.program)}",
             )
             for slot in slots
             for row, (start, end) in enumerate(slot.lanes)
