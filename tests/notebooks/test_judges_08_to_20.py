@@ -652,8 +652,8 @@ def by_whole(parts):
 
 
 right("19.2", online())
-wrong("19.2", "the sum is", online(rescale=False))
-wrong("19.2", "the largest is", online(start=0.0))
+wrong("19.2", "the sum should be", online(rescale=False))
+wrong("19.2", "the largest should be", online(start=0.0))
 wrong("19.2", "is", online(guard=False))
 wrong(
     "19.2",

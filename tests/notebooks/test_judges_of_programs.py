@@ -363,7 +363,7 @@ right("17.2", softmax_by_maximum_of_all)
 wrong("17.2", "not finite", softmax_with(lambda x: 0.0, summed))
 wrong(
     "17.2",
-    "Its rows add up to",
+    "The first rows add up to",
     softmax_with(lambda x: x.max(1, keepdims=True), summed),
 )
 wrong(
@@ -376,7 +376,7 @@ wrong(
 )
 wrong(
     "17.2",
-    "Its rows add up to",
+    "The first rows add up to",
     softmax_with(
         lambda x: lax.pmax(x.max(1, keepdims=True), "i"),
         lambda e: lax.pmax(e.sum(1, keepdims=True), "i"),
