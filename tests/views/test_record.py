@@ -337,3 +337,62 @@ def test_jit_keeps_its_ways() -> None:
         assert jax.eval_shape(f, 1.0).shape == ()
     assert Scale.__call__.__doc__ == "Scales."
     assert float(f(4.0)) == 16.0
+
+
+def test_what_is_added_up_later_is_exact() -> None:
+    import threading
+
+    import jax
+    import jax.numpy as jnp
+    import numpy as np
+
+    arrays = [jnp.ones(n, jnp.float32) for n in (1, 2, 3)]
+    table = jnp.ones((512, 513), jnp.float32)
+    with see.recording() as record:
+        f = jax.jit(lambda x: x.sum() + table[0, 0])
+
+        def work() -> None:
+            for _ in range(300):
+                value = f(arrays[0])
+                assert float(value) + float(value) == 4.0
+
+        threads = [threading.Thread(target=work) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for array in arrays:
+            np.asarray(array)
+        jax.device_get(arrays)
+        for n in (2, 2, 2, 2, 7):  # the last is the 605th call
+            f(np.ones(n, np.float32))
+    f(arrays[0])  # not recorded any more
+    told = {line: site for (_, line), site in record.ears[0].sites.items()}
+    first = work.__code__.co_firstlineno
+    call, read = told[first + 2], told[first + 3]
+    assert (call.calls, call.missed) == (600, 1)
+    assert (read.waits, read.copied) == ({"copy": 1200}, 1200 * 4)
+    assert 256 <= len(read.times) <= 512
+    assert 0 <= read.waits_of_host <= read.waited < record.took * 2
+    by_how = {tuple(site.waits): site for site in told.values() if site.waits}
+    assert by_how["np.asarray",].copied == by_how["device_get",].copied == 24
+    (made,) = (m for m in record.ears[0].made.values() if m.objects and m.calls > 9)
+    assert made.calls == 605
+    (constant,) = record.ears[0].constants.values()
+    assert (constant.name, constant.programs) == ("table", 3)
+
+
+def test_a_failed_call_leaves_no_trace_open() -> None:
+    import jax
+    import jax.numpy as jnp
+
+    with see.recording() as record:
+        f = jax.jit(lambda x: x.reshape(5))
+        for n in (3, 5, 5):
+            try:
+                value = f(jnp.ones(n))
+            except TypeError:
+                continue
+            float(value[0])
+    calls = [site.calls for site in record.ears[0].sites.values() if site.misses]
+    assert 2 in calls

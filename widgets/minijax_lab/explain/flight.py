@@ -23,6 +23,7 @@ from types import FrameType
 from typing import Any
 
 from minijax_lab.explain.flight_facts import (
+    NOTED,
     Constant,
     Key,
     Lines,
@@ -57,6 +58,9 @@ LARGE = 1 << 18
 
 clock = time.perf_counter
 
+# The threads that trace, compile or fetch: what runs inside is a part of that.
+BUSY: set[int] = set()
+
 
 class Jitted:
     """A function that the library jitted, with a recorder in front; else as it was."""
@@ -64,55 +68,46 @@ class Jitted:
     def __init__(self, jitted: Any, ear: Ear, made: Made, options: dict) -> None:
         self.jitted = jitted
         self.ear = ear
+        self.at = ear.at
         self.made = made
         self.options = options
         self.number = made.objects
         self.calls = 0
         self.counted = 0  # of them, those that `made` knows of
-        self.sites: dict[tuple[int, int], Site] = {}
+        self.next = 1  # the number of the call whose arguments are looked at
         self.results: list[weakref.ref] = []
         self.arrays: dict[str, int] = {}
         self.signature = signature_of(jitted)
         functools.update_wrapper(self, jitted, updated=())
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        frame = sys._getframe(1)
-        site = self.sites.get((id(frame.f_code), frame.f_lasti))
-        ear = self.ear
-        state = ear.state
-        if state.depth or not ear.on:  # inside of another program's trace
+        if BUSY and threading.get_ident() in BUSY:
             return self.jitted(*args, **kwargs)
-        if site is None:
-            site = self.site(frame)
-            if site is None:
-                return self.jitted(*args, **kwargs)
         begin = clock()
+        result = self.jitted(*args, **kwargs)
+        # The device works by now: what follows costs a program that waits nothing.
+        frame = sys._getframe(1)
+        site = self.at.get(id(frame.f_code) + frame.f_lasti)
+        if site is None:
+            site = self.ear.site_at(frame)
+            if site is None:
+                return result
+        site.called.append(begin)
         self.calls = number = self.calls + 1
-        state.calling = self, args, kwargs, site
-        try:
-            result = self.jitted(*args, **kwargs)
-        finally:
-            state.calling = None
-        site.calls += 1
-        if not site.calls % site.step:
-            site.seen(begin)
-        if number <= 2 or not number % (EACH if number <= OFTEN else LATER):
-            self.made.calls += number - self.counted
-            self.counted = number
-            ear.look(self, site, args, kwargs, result)
+        if number == self.next:
+            self.look(site, args, kwargs, result)
         return result
 
-    def site(self, frame: FrameType) -> Site | None:
-        """The site of a call; kept for the next one, if the frame is the user's."""
-        users = self.ear.lines.frame(frame)
-        if users is None:
-            return None
-        site = self.ear.site(users)
-        if users is frame:
-            # The code is kept, so that no other one gets its number.
-            self.ear.codes.append(frame.f_code)
-            self.sites[id(frame.f_code), frame.f_lasti] = site
-        return site
+    def look(self, site: Site, args: tuple, kwargs: dict, result: Any) -> None:
+        """Looks at the arguments, on the first two calls and then now and then."""
+        number = self.calls
+        each = EACH if number < OFTEN else LATER
+        self.next = 2 if number == 1 else number - number % each + each
+        for each_site in list(self.at.values()):
+            each_site.count()
+        self.made.calls += number - self.counted
+        self.counted = number
+        self.ear.look(self, site, args, kwargs, result)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         # A jitted method: the object that it belongs to is its first argument.
@@ -129,10 +124,26 @@ class State(threading.local):
         self.events = 0
         self.depth = 0  # traces that go on
         self.stack: list[list[Any]] = []
-        self.calling: tuple[Jitted, tuple, dict, Site] | None = None
         self.read = False
         self.miss: Miss | None = None
-        self.fetching = False
+
+    def enter(self, traces: int) -> None:
+        """A stage begins in this thread; `traces` is 1 for a trace, else 0."""
+        self.depth += traces
+        BUSY.add(threading.get_ident())
+
+    def leave(self, traces: int) -> None:
+        """A stage has ended in this thread."""
+        self.depth -= traces
+        if not self.depth and not self.stack:
+            BUSY.discard(threading.get_ident())
+
+
+def call_of(frame: FrameType | None) -> FrameType | None:
+    """The call of a `Jitted` that a frame is a part of, if there is one."""
+    while frame is not None and frame.f_code is not Jitted.__call__.__code__:
+        frame = frame.f_back
+    return frame
 
 
 # One for all libraries: an array of minijax holds one of jaxlib, whose read is its own.
@@ -149,7 +160,8 @@ class Ear:
         self.state = STATE
         self.sites: dict[tuple[str, int], Site] = {}
         self.made: dict[Any, Made] = {}
-        self.at: dict[tuple[int, int], Site] = {}
+        # By the address of an instruction: a code object holds its instructions.
+        self.at: dict[int, Site] = {}
         self.codes: list[Any] = []
         self.fronts: weakref.WeakSet[Jitted] = weakref.WeakSet()
         self.constants: dict[tuple[Any, str], Constant] = {}
@@ -182,10 +194,12 @@ class Ear:
     def stop(self) -> None:
         """Stops listening, and gives all names back."""
         self.on = False
+        self.at.clear()
         for front in self.fronts:
             front.made.calls += front.calls - front.counted
             front.counted = front.calls
         for site in self.sites.values():
+            site.count()
             if site.waits:
                 site.seconds["wait"] = site.waited
                 site.counts["wait"] = sum(site.waits.values())
@@ -208,9 +222,9 @@ class Ear:
 
         def listen(name: str, data: dict[str, Any]) -> None:
             if name == "trace.begin":
-                self.state.depth += 1
+                self.state.enter(1)
             elif name == "trace.end":
-                self.state.depth -= 1
+                self.state.leave(1)
 
         subscribed = event_watching.subscribe(listen)
         subscribed.__enter__()
@@ -275,9 +289,8 @@ class Ear:
     def begins(self, event: str, _: Any = None, **__: Any) -> None:
         """A stage begins."""
         if event in STAGES:
-            state = self.state
-            state.depth += event.endswith("trace_duration")
-            state.stack.append([event, 0.0])
+            self.state.stack.append([event, 0.0])
+            self.state.enter(STAGES[event] == "trace")
 
     def took(self, event: str, seconds: float, **facts: Any) -> None:
         """A stage has ended."""
@@ -289,21 +302,22 @@ class Ear:
         if state.stack and state.stack[-1][0] == event:
             # What ran inside has told its own time: it is not counted twice.
             own -= state.stack.pop()[1]
-            state.depth -= event.endswith("trace_duration")
+            state.leave(stage == "trace")
             if state.stack:
                 state.stack[-1][1] += seconds
         if stage == "compile" and state.read:
             stage, state.read = "read from disk", False
         name = str(facts.get("fun_name", "function"))
         name = name.removeprefix("jit(").removesuffix(")") if "jit(" in name else name
-        calling = state.calling
-        if calling is not None and not state.depth:
-            front, args, kwargs, site = calling
+        call = None if state.depth else call_of(sys._getframe(1))
+        users = self.lines.frame(call or sys._getframe(1))
+        if users is None:
+            return
+        site = self.site(users)
+        front: Jitted | None = None
+        if call is not None:
+            front = call.f_locals["self"]
         else:
-            users = self.lines.frame(sys._getframe(1))
-            if users is None:
-                return
-            front, site = None, self.site(users)
             self.note_loose(users, name, own)
         site.spend(stage, max(0.0, own))
         site.functions[name] = site.functions.get(name, 0) + 1
@@ -313,10 +327,12 @@ class Ear:
         fresh = miss is None or stage in miss.seconds or stage == "trace"
         if fresh or miss is None or (front is None and miss.function != name):
             made: Made
-            if front is not None:
+            if front is not None and call is not None:
                 made = front.made
-                key = key_of(self.library, front, args, kwargs)
-                number = front.number, front.calls
+                given = call.f_locals["args"], call.f_locals["kwargs"]
+                key = key_of(self.library, front, *given)
+                number = front.number, front.calls + 1
+                front.next = front.calls + 1
             else:
                 made, key, number = self.made_before(site, name)
             begun = clock() - seconds
@@ -332,7 +348,8 @@ class Ear:
         miss.seconds[stage] = miss.seconds.get(stage, 0.0) + max(0.0, own)
         if stage in ("compile", "read from disk"):
             state.miss = None
-            self.compiled(front, calling, miss)
+            if front is not None and front.made.executable is None:
+                front.made.shapes = miss.key
 
     def note_loose(self, users: FrameType, name: str, spent: float) -> None:
         """Adds what an operation outside of jit took, at the outermost line."""
@@ -378,12 +395,6 @@ class Ear:
         made = self.made.setdefault(place, Made(place, name))
         made.objects = max(1, made.objects)
         return made, key, (number, 0)
-
-    def compiled(self, front: Any, calling: Any, miss: Miss) -> None:
-        """After a program was made: its constants, and the program itself."""
-        if front is None or calling is None or front.made.executable is not None:
-            return
-        front.made.shapes = miss.key
 
     # ---- what a call brings --------------------------------------------------------
 
@@ -479,22 +490,29 @@ class Ear:
         import numpy
 
         array = self.class_of_arrays()
-        state = self.state
         value = array.__dict__.get("_value")
         if isinstance(value, property) and value.fget is not None:
             getter = value.fget
 
+            at, known = self.at, self.lines.known
+
             def read(each: Any) -> Any:
                 # What `wait` does, without its detours: each `float(loss)` comes here.
-                if state.fetching or state.depth or state.stack:
+                # The line is found before the wait, while the device works.
+                if BUSY and threading.get_ident() in BUSY:
                     return getter(each)
-                state.fetching = True
+                frame: FrameType | None = sys._getframe(1)
+                while frame and known.get(frame.f_code.co_filename) is False:
+                    frame = frame.f_back
+                site = frame and at.get(id(frame.f_code) + frame.f_lasti)
+                site = site or self.site_at(frame)
                 begin = clock()
-                try:
-                    return getter(each)
-                finally:
-                    state.fetching = False
-                    self.waited("copy", each, begin, sys._getframe(1))
+                value = getter(each)
+                if site is not None:
+                    site.waited_for.append((begin, clock(), value.nbytes, "copy"))
+                    if len(site.waited_for) >= NOTED:
+                        site.count()
+                return value
 
             self.replace(array, "_value", property(read))
         for name in ("item", "tolist", "block_until_ready"):
@@ -505,7 +523,7 @@ class Ear:
             plain = getattr(numpy, name)
 
             def convert(*args: Any, plain: Any = plain, name: str = name, **kw: Any):
-                if args and isinstance(args[0], array) and not state.depth:
+                if args and isinstance(args[0], array):
                     return self.wait(f"np.{name}", args[0], plain, *args, **kw)
                 return plain(*args, **kw)
 
@@ -533,45 +551,38 @@ class Ear:
 
     def wait(self, how: str, value: Any, work: Any, *args: Any, **kwargs: Any) -> Any:
         """Runs what may wait for the device, and notes for how long, and where."""
-        state = self.state
-        if state.fetching or state.depth or state.stack or not self.on:
+        thread = threading.get_ident()
+        if thread in BUSY or not self.on:
             return work(*args, **kwargs)
-        state.fetching = True
+        site = self.site_at(sys._getframe(1))
+        BUSY.add(thread)
         begin = clock()
         try:
             return work(*args, **kwargs)
         finally:
-            state.fetching = False
-            self.waited(how, value, begin, sys._getframe(1))
+            BUSY.discard(thread)
+            if site is not None:
+                end, size = clock(), 0
+                if how != "block_until_ready":
+                    leaves = self.library.tree_util.tree_leaves(value)
+                    size = sum(getattr(leaf, "nbytes", 0) for leaf in leaves)
+                site.waited_for.append((begin, end, size, how))
+                if len(site.waited_for) >= NOTED:
+                    site.count()
 
-    def waited(self, how: str, value: Any, begin: float, frame: Any) -> None:
-        """Notes one wait at the user's line."""
-        now = clock()
-        known = self.lines.known
-        users = frame
-        while users is not None and known.get(users.f_code.co_filename) is False:
-            users = users.f_back
-        users = self.lines.frame(users)
+    def site_at(self, frame: FrameType | None) -> Site | None:
+        """The site of the user's frame that a frame lies in."""
+        users = self.lines.frame(frame) if self.on else None
         if users is None:
-            return
-        site = self.at.get((id(users.f_code), users.f_lasti))
+            return None
+        key = id(users.f_code) + users.f_lasti
+        site = self.at.get(key)
         if site is None:
             # Finding a line's number is slow in long functions. The code is kept, so
             # that no other one gets its address.
             self.codes.append(users.f_code)
-            site = self.at[id(users.f_code), users.f_lasti] = self.site(users)
-        site.calls += 1
-        if not site.calls % site.step:
-            site.seen(begin)
-        site.waits[how] = site.waits.get(how, 0) + 1
-        site.waited += now - begin
-        if how != "block_until_ready":
-            if site.calls <= 2 or not site.calls % EACH:
-                site.copy = getattr(value, "nbytes", 0)
-            site.copied += site.copy
-        if site.last_wait is not None:
-            site.waits_of_host += min(now - begin, begin - site.last_wait)
-        site.last_wait = now
+            site = self.at[key] = self.site(users)
+        return site
 
     def moving(self, put: Callable[..., Any], array: Any) -> Callable[..., Any]:
         """`device_put`: an array that lies elsewhere is copied between devices."""

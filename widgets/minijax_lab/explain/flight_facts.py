@@ -12,6 +12,8 @@ from typing import Any
 
 # What a site keeps of its calls; later ones are thinned out, and always counted.
 MOST_TIMES = 512
+# Calls are noted in lists of so many, then added up.
+NOTED = 256
 
 # ---- lines -------------------------------------------------------------------------
 
@@ -100,7 +102,7 @@ class Miss:
     changes: list[tuple[str, str, str]] = field(default_factory=list)
 
 
-@dataclass
+@dataclass(slots=True)
 class Site:
     """A line of the user's code, and what happened there."""
 
@@ -118,9 +120,32 @@ class Site:
     waited: float = 0.0  # seconds
     waits_of_host: float = 0.0  # seconds of waiting that work on the host could fill
     copied: int = 0  # bytes brought to the host
-    copy: int = 0  # bytes of one copy, looked at now and then
     last_wait: float | None = None
-    begun: float = 0.0
+    # Calls (begin) and waits (begin, end, bytes, how) as they happened: a step is to
+    # wait for one `append`, so `count` adds them up later.
+    called: list[float] = field(default_factory=list)
+    waited_for: list[tuple[float, float, int, str]] = field(default_factory=list)
+
+    def count(self) -> None:
+        """Adds up the calls and waits that were noted."""
+        calls, waits = self.called[:], self.waited_for[:]
+        del self.called[: len(calls)], self.waited_for[: len(waits)]
+        begins = calls + [wait[0] for wait in waits]
+        for begin in begins[self.step - 1 - self.calls % self.step :: self.step]:
+            self.seen(begin)
+        self.calls += len(begins)
+        last, unfilled = self.last_wait, 0.0
+        for begin, end, _, how in waits:
+            self.waits[how] = self.waits.get(how, 0) + 1
+            if last is not None:
+                # Work on the host since the last wait could have filled this one.
+                # (Another thread's may have ended after this one began.)
+                unfilled += max(0.0, min(end - begin, begin - last))
+            last = end
+        self.waited += sum(end - begin for begin, end, *_ in waits)
+        self.waits_of_host += unfilled
+        self.copied += sum(size for *_, size, _ in waits)
+        self.last_wait = last
 
     def seen(self, now: float) -> None:
         """Keeps the time of a call or copy."""
