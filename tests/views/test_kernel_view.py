@@ -1,6 +1,7 @@
 """`see.kernel`: blocks and bytes against the interpreter, findings, and the picture."""
 
 import math
+import re
 from functools import partial
 
 import numpy as np
@@ -584,7 +585,7 @@ def test_pages_with_timelines_are_drawn_to_their_end(browser, tmp_path, width, s
         assert [one["panes"] for one in drawn] == [len(f.panes) for f in frames]
         assert all(one["detail"] for one in drawn)
         lines = [one["timeline"] for one in drawn]
-        assert [line is not None for line in lines] == [False, True, False, True]
+        assert [line is not None for line in lines] == [False, True, True, True]
         for ink, fits, named in filter(None, lines):
             assert 0.05 < ink < 1 and fits and named
     page.close()
@@ -602,12 +603,96 @@ def test_a_timeline_tells_programs_apart_that_take_picoseconds(count):
         copy, struct(2 * count), grid=(count,), in_specs=[block], out_specs=block
     )
     view = see.kernel(call, ones(2 * count))
-    (scene,) = (p.scene for p in view.frame().panes if "pipeline of all" in p.title)
+    (scene,) = (p.scene for p in view.frame().panes if "pipeline of" in p.title)
     starts, lengths, rows, *_ = scene.to_json()["bars"]["columns"]
     slots = pipeline(view.recording)
-    picoseconds = 1e12
+    nanoseconds = 1e9
     for row in range(3):
         shown = [(a, b) for a, b, r in zip(starts, lengths, rows) if r == row]
         made = [slot.lanes[row] for slot in slots]
-        right = [(a * picoseconds, (b - a) * picoseconds) for a, b in made if b > a]
-        np.testing.assert_allclose(shown, right, rtol=0.01, atol=0.06)
+        right = [(a * nanoseconds, (b - a) * nanoseconds) for a, b in made if b > a]
+        np.testing.assert_allclose(shown, right, rtol=0.01, atol=0.06e-3)
+
+
+SEEN = "document.querySelector('.mj-seen').textContent"
+
+
+def test_fingers_zoom_a_timeline_and_a_picture(browser, tmp_path):
+    """Two fingers that move apart: what is between them stays, and the page too."""
+    path = tmp_path / "page.html"
+    see.kernel(matmul, struct(24, 20), struct(20, 20)).save(path)
+    context = browser.new_context(
+        viewport={"width": 480, "height": 900}, has_touch=True, offline=True
+    )
+    page = context.new_page()
+    page.goto(path.as_uri())
+    page.wait_for_selector(".mj-live")
+    client = context.new_cdp_session(page)
+
+    def apart(selector):
+        box = page.locator(selector).bounding_box()
+        x, y = box["x"] + box["width"] / 2, box["y"] + 20
+        for kind, by in (("touchStart", 20), ("touchMove", 40), ("touchMove", 80)):
+            points = [{"x": x - by, "y": y, "id": 0}, {"x": x + by, "y": y, "id": 1}]
+            client.send(
+                "Input.dispatchTouchEvent", {"type": kind, "touchPoints": points}
+            )
+        client.send("Input.dispatchTouchEvent", {"type": "touchEnd", "touchPoints": []})
+
+    def seen():
+        first, last = re.match(
+            r"([\d.,]+) ns to ([\d.,]+) ns", page.evaluate(SEEN)
+        ).groups()
+        return float(first.replace(",", "")), float(last.replace(",", ""))
+
+    page.locator(".mj-bars canvas").scroll_into_view_if_needed()
+    page.locator(".mj-bars").get_by_label("all of it").click()
+    (start, end), step = seen(), page.locator(".mj-where").inner_text()
+    apart(".mj-bars canvas")
+    left, right = seen()
+    assert (right - left) * 4 == pytest.approx(end - start, rel=0.02)
+    assert (left + right) / 2 == pytest.approx((start + end) / 2, rel=0.02)
+    page.evaluate("scrollTo(0, 0)")
+    width = "document.querySelector('svg.mj-scene:not([hidden])').clientWidth"
+    before = page.evaluate(width)
+    apart("svg.mj-scene:not([hidden])")
+    assert page.evaluate(width) == pytest.approx(4 * before, rel=0.02)
+    assert page.locator(".mj-where").inner_text() == step
+    assert page.evaluate("visualViewport.scale") == 1
+    context.close()
+
+
+def test_a_drag_that_the_browser_ends_moves_nothing_more(show):
+    page = show(see.kernel(matmul, struct(24, 20), struct(20, 20)))
+    page.locator(".mj-bars").get_by_label("larger", exact=True).click()
+    box = page.locator(".mj-bars canvas").bounding_box()
+    page.mouse.move(box["x"] + 300, box["y"] + 10)
+    page.mouse.down()
+    page.mouse.move(box["x"] + 250, box["y"] + 10)
+    moved = page.evaluate(SEEN)
+    page.evaluate("window.dispatchEvent(new PointerEvent('pointercancel'))")
+    page.mouse.move(box["x"] + 100, box["y"] + 10)
+    assert page.evaluate(SEEN) == moved
+    page.mouse.up()
+
+
+def test_a_bar_without_a_step_is_no_button(show):
+    """Of many programs not each has a step; the pointer says which bars lead to one."""
+    view = see.kernel(matmul, struct(48, 48), struct(48, 48))
+    (scene,) = (p.scene for p in view.frame().panes if "pipeline of" in p.title)
+    assert {bar.go >= 0 for bar in scene.bars} == {True, False}
+    page = show(view)
+    canvas = page.locator(".mj-bars canvas")
+    cursor = "canvas => getComputedStyle(canvas).cursor"
+    canvas.scroll_into_view_if_needed()
+    box = canvas.bounding_box()
+    page.mouse.move(box["x"] + 300, box["y"] + 10)
+    assert canvas.evaluate(cursor) == "pointer"
+    page.mouse.move(box["x"] + box["width"] - 4, box["y"] + 70 + 10)  # on the strip
+    page.mouse.down()
+    page.mouse.up()
+    before = page.locator(".mj-where").inner_text()
+    page.mouse.move(box["x"] + 300, box["y"] + 10)
+    assert canvas.evaluate(cursor) == "crosshair"
+    page.mouse.click(box["x"] + 300, box["y"] + 10)
+    assert page.locator(".mj-where").inner_text() == before

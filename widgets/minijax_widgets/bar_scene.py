@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from minijax_widgets.glyph import line, path, rounded
+from minijax_widgets.glyph import line, path
 from minijax_widgets.scene import Scene
 
 # Of a static picture, in pixels.
-WIDTH, HEIGHT = 920, 300
+WIDTH, HEIGHT, ROW = 920, 300, 18.0
 
 
 class Bar(NamedTuple):
@@ -44,15 +44,25 @@ class Told:
 
 class BarScene(Scene):
     """A picture of bars alone. `at` has the point of each step, in the bars' unit; a
-    bar is lit while it is there, or, without `at`, at its own step."""
+    bar is lit while it is there, or, without `at`, at its own step. `legend` says what
+    each role is, `sight` which part of the whole is in sight at first."""
 
     def __init__(
-        self, bars: Sequence[Bar], told: Told, at: Sequence[float] | None, label: str
+        self,
+        bars: Sequence[Bar],
+        told: Told,
+        at: Sequence[float] | None,
+        label: str,
+        legend: dict[str, str],
+        sight: float | None = None,
     ) -> None:
-        super().__init__(WIDTH, HEIGHT, label)
+        self.rows = max(bar.top + bar.high for bar in bars)
+        super().__init__(WIDTH, min(HEIGHT, ROW * self.rows), label)
         self.bars, self.told, self.at = bars, told, at
         self.end = max(bar.end for bar in bars)
-        self.rows = max(bar.top + bar.high for bar in bars)
+        drawn = {bar.role for bar in bars}
+        self.legend = [one for one in legend.items() if one[0] in drawn]
+        self.sight = sight and sight * self.end
 
     def to_json(self) -> dict[str, Any]:
         """Returns the scene as the player takes it: a list for each column."""
@@ -64,10 +74,10 @@ class BarScene(Scene):
         columns = zip(
             *(
                 (
-                    rounded(float(bar.start)),
-                    rounded(float(bar.end - bar.start)),
-                    rounded(float(bar.top)),
-                    rounded(float(bar.high)),
+                    bar.start,
+                    round(bar.end - bar.start, 4),
+                    bar.top,
+                    bar.high,
                     role_of[bar.role],
                     bar.go,
                     said[bar.said],
@@ -84,18 +94,20 @@ class BarScene(Scene):
             "at": self.at,
             "end": self.end,
             "rows": self.rows,
+            "legend": self.legend,
+            "sight": self.sight,
         }
         return super().to_json() | {"bars": bars}
 
     def parts(self, step: int, on: Sequence[str] = (), dark: bool = False) -> str:
         """Returns the picture at a step: where a pixel's row has bars of a role, and
         the step as a line."""
-        tall = max(1.0, min(18.0, HEIGHT / self.rows))
+        tall = max(1.0, min(ROW, HEIGHT / self.rows))
         covered: dict[tuple[str, int], list[tuple[int, int]]] = {}
         for bar in self.bars:
             start = int(bar.start / self.end * WIDTH)
             end = max(start + 1, int(bar.end / self.end * WIDTH))
-            row = int(bar.top / self.rows * HEIGHT / tall)
+            row = int(bar.top / self.rows * self.height / tall)
             covered.setdefault((bar.role, row), []).append((start, end))
         ways: dict[str, list[str]] = {}
         for (role, row), runs in covered.items():
@@ -104,7 +116,7 @@ class BarScene(Scene):
                 ways.setdefault(role, []).append(line([(start, y), (end, y)]))
         made = [path("".join(d), role, max(1.0, tall - 1)) for role, d in ways.items()]
         x = self.x_of_step(step) / self.end * WIDTH
-        made.append(path(line([(x, 0), (x, HEIGHT)]), "text", 1.2))
+        made.append(path(line([(x, 0), (x, self.height)]), "text", 1.2))
         return "".join(part.svg(dark) for part in made)
 
     def x_of_step(self, step: int) -> float:

@@ -170,11 +170,17 @@ class BuffersView(View):
             for place in places
         ]
         live = self.recording.memory.live()
+        legend: dict[str, str] = {}
+        for kind in sorted({place.kind for place in places}):
+            role = ROLES[kind]
+            said = IN_WORDS[kind]
+            legend[role] = f"{legend[role]}, {said}" if role in legend else said
         scene = BarScene(
             by_size(bars, [place.bytes for place in places]),
             Told((": from instruction ", " to "), 1),
             [max(run, key=lambda n: live[n]) + 0.5 for run in runs],
             f"{count_in_words(len(bars), 'place')} as bars along the program",
+            legend,
         )
         title = f"each of {len(bars):,} places while it is needed, the largest above"
         return [Pane(title, [], kind="scene", wide=True, scene=scene)]

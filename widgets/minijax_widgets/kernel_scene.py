@@ -13,13 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from minijax_lab.explain.kernel_facts import (
-    KernelRecording,
-    Operand,
-    Problem,
-    Slot,
-    pipeline,
-)
+from minijax_lab.explain.kernel_facts import KernelRecording, Operand, Problem
 from minijax_widgets.glyph import (
     CARD_STEP,
     LEAST_TEXT,
@@ -39,8 +33,6 @@ MOST_CELLS = 16
 LEAST_CELL = 10.0
 # The values of an array stand in its picture as numbers up to so many columns.
 MOST_WRITTEN = 8
-# So many programs stand on one page of a timeline.
-SLOTS, SLOTS_NARROW = 10, 4
 # A block far outside of its array is drawn at most so far from it.
 MOST_BEYOND = 40.0
 OUTSIDE = "outside of the array"
@@ -54,13 +46,12 @@ class Sizes:
     width: float
     longest: float
     shortest: float
-    slots: int
 
 
-WIDE = Sizes(900, 168, 30, SLOTS)
-MIDDLE = Sizes(764, 168, 30, SLOTS)
-LESS = Sizes(540, 168, 30, SLOTS)
-NARROW = Sizes(340, 132, 28, SLOTS_NARROW)
+WIDE = Sizes(900, 168, 30)
+MIDDLE = Sizes(764, 168, 30)
+LESS = Sizes(540, 168, 30)
+NARROW = Sizes(340, 132, 28)
 
 
 def kind_of(operand: Operand, program: int) -> str:
@@ -568,137 +559,3 @@ def draw_bytes(
         right = max(right, shown.x + shown.w)
         row_y += 22
     return right, row_y
-
-
-# ---- the pipeline -------------------------------------------------------------------
-
-
-LANES = (
-    ("copy in", "value", "value-wash"),
-    ("compute", "text", "panel"),
-    ("copy out", "residual", "residual-wash"),
-)
-LANE = 26
-
-
-def draw_pipeline(
-    scene: Scene,
-    record: KernelRecording,
-    y: float,
-    sizes: Sizes,
-    programs: Sequence[int],
-) -> float:
-    """Draws the modelled timeline, a page of programs at a time; returns its end."""
-    slots = pipeline(record)
-    if not slots or not slots[-1].copy_out[1]:
-        return y
-    machine = record.machine
-    dtypes = (f" in {d}" for d in ("bfloat16", "float32") if d in machine.source)
-    told = (
-        f"on {machine.name}: {machine.bandwidth / 1e9:,.0f} GB/s and "
-        f"{machine.operations / 1e12:,.1f} Tflop/s{next(dtypes, '')}, no latencies"
-    )
-    scene.text(6, y + 13, "pipeline, modelled: two buffers for each block", weight=600)
-    scene.note(6, y + 30, told)
-    y += 42
-    left, room = 74.0, sizes.width - 84
-    for lane, (name, _, _) in enumerate(LANES):
-        scene.text(left - 8, y + 15 + LANE * lane, name, size=12, anchor="end")
-    pages = [
-        range(first, min(len(slots), first + sizes.slots))
-        for first in range(0, len(slots), sizes.slots)
-    ]
-    spans = [span_of([slots[n] for n in page]) for page in pages]
-    across = room / max(end - start for start, end in spans)
-    step_pages: list[tuple[int, int]] = []
-    for step, program in enumerate(programs):
-        number = program // sizes.slots
-        if not step_pages or step_pages[-1][1] != number:
-            step_pages.append((step, number))
-    drawn = {
-        number: page_parts(record, slots, pages[number], spans[number], across)
-        for number in {number for _, number in step_pages}
-    }
-    for lane, (name, _, _) in enumerate(LANES):
-        scene.drawn(
-            left,
-            y + LANE * lane,
-            room,
-            20,
-            drawn[step_pages[0][1]][lane],
-            turns=[(step, drawn[number][lane]) for step, number in step_pages],
-            label=f"{name} of the programs, modelled",
-        )
-        turns = []
-        for step, program in enumerate(programs):
-            start, end = slots[program].lanes[lane]
-            origin = spans[program // sizes.slots][0]
-            parts: Parts = []
-            if end > start:
-                x, wide = (start - origin) * across, max(3.0, (end - start) * across)
-                parts = [rect(x - 2, -2, wide + 3, 24, "none", "value", 2.2)]
-            turns.append((step, parts))
-        scene.drawn(left, y + LANE * lane, 0, 0, turns[0][1], turns=turns, label="")
-    low = y + LANE * 3 + 12
-    times = []
-    for step, number in step_pages:
-        start, end = spans[number]
-        parts = [
-            words(0, 0, seconds_text(start), "constant", LEAST_TEXT),
-            words(
-                across * (end - start), 0, seconds_text(end), "constant", LEAST_TEXT,
-                "end",
-            ),
-        ]  # fmt: skip
-        times.append((step, parts))
-    scene.drawn(left, low, 0, 0, times[0][1], turns=times, label="")
-    whole = f"all {len(slots):,} programs: {seconds_text(slots[-1].copy_out[1])}"
-    scene.note(left, low + 16, whole)
-    return low + 22
-
-
-def span_of(slots: Sequence[Slot]) -> tuple[float, float]:
-    """Returns from when to when something happens in some slots."""
-    starts = [lane[0] for slot in slots for lane in slot.lanes if lane[1] > lane[0]]
-    ends = [lane[1] for slot in slots for lane in slot.lanes if lane[1] > lane[0]]
-    start = min(starts, default=slots[0].compute[0])
-    return start, max([*ends, start + 1e-12])
-
-
-def page_parts(
-    record: KernelRecording,
-    slots: Sequence[Slot],
-    page: range,
-    span: tuple[float, float],
-    across: float,
-) -> list[Parts]:
-    """Returns each lane of a page; of the programs around it what falls into it."""
-    first, last = span
-    found: list[Parts] = [[], [], []]
-    around = range(max(0, page.start - 3), min(len(slots), page.stop + 3))
-    for number in around:
-        slot = slots[number]
-        said = record.place_text(slot.program)
-        for lane, (start, end) in enumerate(slot.lanes):
-            left, right = max(start, first), min(end, last)
-            if right <= left:
-                continue
-            _, ink, wash = LANES[lane]
-            x, wide = (left - first) * across, max(2.0, (right - left) * across - 1.5)
-            dash = "" if number in page else "2 2"
-            found[lane].append(rect(x, 0, wide, 20, wash, ink, 1.3, dash, 2))
-            if text_width(said, LEAST_TEXT, mono=True) + 4 <= wide:
-                found[lane].append(
-                    words(
-                        x + wide / 2, 14, said, "text", LEAST_TEXT, "middle", mono=True
-                    )
-                )
-    return found
-
-
-def seconds_text(seconds: float) -> str:
-    """Returns a time: `12.3 us`."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("us", 1e-6)):
-        if seconds >= size:
-            return f"{seconds / size:.3g} {unit}"
-    return f"{seconds / 1e-9:.3g} ns"

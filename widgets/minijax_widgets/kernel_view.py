@@ -20,7 +20,6 @@ from minijax_widgets import frame as picture
 from minijax_widgets.bar_scene import Bar, BarScene, Told
 from minijax_widgets.code import CodePanes, code_panes
 from minijax_widgets.kernel_scene import (
-    LANES,
     LESS,
     MIDDLE,
     NARROW,
@@ -30,7 +29,6 @@ from minijax_widgets.kernel_scene import (
     Sizes,
     draw_array,
     draw_bytes,
-    draw_pipeline,
     draw_problem,
     kind_of,
 )
@@ -41,8 +39,10 @@ from minijax_widgets.view import WIDTH, View, cut, shortened, twin, views, with_
 # So many programs have a step of their own; those with findings always do.
 MOST_STEPS = 1000
 MOST_DRAWN = 8
-# Of more programs the pipeline is shown whole, too.
-MOST_SLOTS = 100
+# The pipeline's rows, and what colour each has.
+LANES = {"copy in": "value", "compute": "text", "copy out": "residual"}
+# Of a longer pipeline so many programs are in sight at first.
+SLOTS = 10
 MOST_PROBLEMS = 20
 MOST_TEXT_CELLS = 8
 
@@ -348,7 +348,7 @@ class KernelView(View):
         return said
 
     def scene(self, sizes: Sizes) -> Scene:
-        """Returns the picture: grid, operands and bytes in lines, then the pipeline."""
+        """Returns the picture: grid, operands and bytes in lines."""
         record = self.recording
         scene = Scene(sizes.width, 100, label=record.headline)
         x = y = 6.0
@@ -393,39 +393,47 @@ class KernelView(View):
             if problem.is_wrong:
                 step = self.steps[problem.program]
                 draw_problem(scene, problem, number, grid, arrays, step)
-        low = draw_pipeline(scene, record, low + 24, sizes, self.programs)
-        scene.width, scene.height = max(sizes.width, right + 8), low + 6
+        scene.width, scene.height = max(sizes.width, right + 8), low + 10
         return scene
 
     def timeline(self) -> list[picture.Pane]:
-        """Returns the modelled pipeline of all programs of a large grid, as bars."""
+        """Returns the modelled pipeline of all programs as bars in three rows."""
         slots = pipeline(self.recording)
-        if len(slots) <= MOST_SLOTS or not slots[-1].copy_out[1]:
+        if not slots or not slots[-1].copy_out[1]:
             return []
-        # Places in a picture have one decimal: a short program's would be the same.
-        is_short = slots[-1].copy_out[1] < 1e-5
-        unit, each = ("ps", 1e12) if is_short else ("ns", 1e9)
+        # To a tenth of a picosecond in a short program, to a hundred in another.
+        digits = 4 if slots[-1].copy_out[1] < 1e-5 else 1
         bars = [
             Bar(
-                start * each,
-                end * each,
+                round(start * 1e9, digits),
+                round(end * 1e9, digits),
                 row,
                 1,
-                LANES[row][1],
+                role,
                 self.steps.get(slot.program, -1),
-                f"{LANES[row][0]} of {self.recording.place_text(slot.program)}",
+                f"{self.recording.place_text(slot.program)} {lane}",
             )
             for slot in slots
-            for row, (start, end) in enumerate(slot.lanes)
+            for row, (lane, role) in enumerate(LANES.items())
+            for start, end in [slot.lanes[row]]
             if end > start
         ]
         scene = BarScene(
             bars,
-            Told((", modelled: ", " to "), 0, f" {unit}"),
+            Told((", modelled: ", " to "), 0, " ns"),
             None,
             "the modelled pipeline",
+            {role: lane for lane, role in LANES.items()},
+            sight=SLOTS / len(slots) if len(slots) > SLOTS else None,
         )
-        title = f"pipeline of all {len(slots):,} programs, modelled"
+        machine = self.recording.machine
+        dtypes = (f" in {d}" for d in ("bfloat16", "float32") if d in machine.source)
+        speed = f"{machine.operations / 1e12:,.1f} Tflop/s{next(dtypes, '')}"
+        title = (
+            f"pipeline of {count_in_words(len(slots), 'program')}, modelled for "
+            f"{machine.name}: {machine.bandwidth / 1e9:,.0f} GB/s, {speed}, "
+            "no latencies; two buffers for each block"
+        )
         return [picture.Pane(title, [], kind="scene", wide=True, scene=scene)]
 
     def findings(self) -> picture.Pane:

@@ -58,6 +58,14 @@ def live_bytes(values: Sequence[Value], points: int) -> list[int]:
     return list(accumulate(changes))[:points]
 
 
+# What arrays are to the backward pass, by how they are drawn.
+MEANINGS = {
+    "value": "an array",
+    "residual": "kept for the backward pass",
+    "cotangent": "made in the backward pass",
+}
+
+
 def role_of(value: Value) -> str:
     """Returns how an array is drawn: by what it is to the backward pass."""
     if value.kept:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from minijax_lab.explain.memory import Account, Value
 from minijax_lab.explain.tree import size_in_words
-from minijax_widgets.memory_bands import draw_band
+from minijax_widgets.memory_bands import MEANINGS, draw_band, role_of
 from minijax_widgets.scene import Scene, text_width
 from minijax_widgets.view import cut
 
@@ -112,12 +112,8 @@ class Drawing:
         """Writes what the bars are, and what their colours say."""
         told = self.view.what_is_drawn(self.wide)
         self.scene.note(self.left, BASE + 16, told)
-        values = self.account.values
-        legend = []
-        if any(value.kept for value in values):
-            legend.append(("residual", "kept for the backward pass"))
-        if any(value.backward for value in values):
-            legend.append(("cotangent", "made in the backward pass"))
+        drawn = {role_of(value) for value in self.account.values} - {"value"}
+        legend = [one for one in MEANINGS.items() if one[0] in drawn]
         end = self.scene.width - RIGHT
         for role, said in reversed(legend if self.wide else []):
             placed = self.scene.note(end, 14, said, role=role, anchor="end", weight=600)

@@ -20,7 +20,7 @@ from minijax_widgets.bar_scene import Bar, BarScene, Told, by_size, lanes
 from minijax_widgets.buffers_view import BuffersView
 from minijax_widgets.foreign_pane import lost_panes, lost_rows
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
-from minijax_widgets.memory_bands import Band, bands, role_of
+from minijax_widgets.memory_bands import MEANINGS, Band, bands, role_of
 from minijax_widgets.memory_scene import Drawing, told_of
 from minijax_widgets.scene import Scene
 from minijax_widgets.view import View, cut, twin, views, with_options
@@ -255,6 +255,7 @@ class MemoryView(View):
             Told((": alive from equation ", " to ")),
             points,
             f"{count_in_words(len(bars), 'array')} as bars along the program",
+            MEANINGS,
         )
         title = f"each of {len(bars):,} arrays while it is alive, the largest above"
         return [Pane(title, [], kind="scene", wide=True, scene=scene)]

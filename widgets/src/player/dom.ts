@@ -47,10 +47,30 @@ export function flag(made: Element, name: string, on = true): void {
   made.classList.toggle(`mj-${name}`, on);
 }
 
-/** Calls a function at each move of the pointer, until it is let go. */
+/** Calls a function at each move of the pointer, until it is let go, the browser takes it,
+ *  or another finger comes. */
 export function drag(move: (event: PointerEvent) => void): void {
-  addEventListener("pointermove", move);
-  addEventListener("pointerup", () => removeEventListener("pointermove", move), { once: true });
+  const ended = new AbortController();
+  const options = { signal: ended.signal, capture: true };
+  listen(window, "pointermove", move, options);
+  for (const name of ["pointerup", "pointercancel", "pointerdown"] as const) {
+    listen(window, name, () => ended.abort(), options);
+  }
+}
+
+/** Calls a function when two fingers have moved apart, by which factor, around which
+ *  point of the window. */
+export function pinch(made: Element, zoom: (factor: number, x: number, y: number) => void): void {
+  let apart = 0;
+  const move = (event: TouchEvent): void => {
+    const [one, two] = event.touches;
+    if (!two) return;
+    event.preventDefault();
+    const now = Math.hypot(one!.clientX - two.clientX, one!.clientY - two.clientY);
+    if (event.type === "touchmove") zoom(now / apart, (one!.clientX + two.clientX) / 2, (one!.clientY + two.clientY) / 2);
+    apart = now;
+  };
+  for (const name of ["touchstart", "touchmove"] as const) listen(made, name, move, { passive: false });
 }
 
 /** Calls a function when an element has another width. */

@@ -75,6 +75,10 @@ export interface Scene {
     at?: number[];
     end: number;
     rows: number;
+    /** What each role is. */
+    legend: [role: string, meaning: string][];
+    /** How many points are in sight at first, around the step; all without it. */
+    sight?: number;
   };
 }
 

@@ -65,6 +65,8 @@ interface Drawn {
   section: HTMLElement;
   body: HTMLElement;
   rows: (HTMLTableRowElement | null)[];
+  /** The column of its text. */
+  main: number;
   below: number[][];
   folds: boolean;
   tokens?: Token[][];
@@ -83,7 +85,7 @@ export class Player {
   #byKey = new Map<string, Set<Element>>();
   #lit: Element[] = [];
   #near: Element[] = [];
-  #marked: HTMLElement[] = [];
+  #marked: [Drawn, number][] = [];
   #head = element("div", "mj-head");
   #where = element("span", "mj-where");
   #slider = element("input");
@@ -421,6 +423,7 @@ export class Player {
       section,
       body,
       rows: pane.rows.map(() => null),
+      main: pane.kind === "code" ? 1 : 0,
       below,
       folds: below.some((rows) => rows.length > 0),
     };
@@ -488,8 +491,8 @@ export class Player {
     const depth = row.d ?? 0;
     const { kind } = drawn.pane;
     row.c.forEach((pieces, column) => {
-      const cell = element("td", column > (kind === "code" ? 1 : 0) ? "mj-rail" : "");
-      const first = column === (kind === "code" ? 1 : 0);
+      const cell = element("td", column > drawn.main ? "mj-rail" : "");
+      const first = column === drawn.main;
       if (first && drawn.below[number]!.length) {
         const fold = element("button", "mj-fold");
         fold.type = "button";
@@ -533,7 +536,7 @@ export class Player {
   #drawCell(drawn: Drawn, number: number, column: number, from = 0, to = 0): Node[] {
     const { kind, rows } = drawn.pane;
     const pieces = rows[number]!.c[column]!;
-    const code = kind === "code" && column === 1 ? this.#tokensOf(drawn)[number]! : [];
+    const code = kind === "code" && column === drawn.main ? this.#tokensOf(drawn)[number]! : [];
     if (!code.length && to <= from) {
       return pieces.map((piece, index) => this.#compared(this.#drawPiece(piece), drawn, number, column, index));
     }
@@ -641,7 +644,7 @@ export class Player {
     for (const scene of this.#scenes) scene.step(first);
     for (const made of this.#lit) made.classList.remove("mj-on", "mj-rel", "mj-def", "mj-use");
     this.#lit = [];
-    for (const mark of this.#marked) this.#unmark(mark);
+    for (const [drawn, row] of this.#marked) this.#mark(drawn, row);
     this.#marked = [];
     // In each pane the rows of the first key that has any are the step; rows of later
     // keys are what it is compared with.
@@ -655,7 +658,13 @@ export class Player {
       }
     }
     flag(this.root, "wrong", step?.s === "error");
-    for (const [pane, row, from, to] of step?.marks ?? []) this.#mark(pane, row, from, to);
+    for (const [pane, row, from, to] of step?.marks ?? []) {
+      const drawn = this.#panes[pane];
+      if (!drawn) continue;
+      if (this.state.reveal(pane, row)) this.#showRows(pane);
+      this.#mark(drawn, row, from, to);
+      this.#marked.push([drawn, row]);
+    }
     this.#slider.value = String(state.step);
     this.#moveAxes?.(state.step);
     const count = frame.steps.length;
@@ -732,22 +741,9 @@ export class Player {
     return known.get(key) ?? -1;
   }
 
-  #mark(pane: number, row: number, from: number, to: number): void {
-    const drawn = this.#panes[pane];
-    if (!drawn) return;
-    if (this.state.reveal(pane, row)) this.#showRows(pane);
-    const cell = drawn.rows[row]?.cells[drawn.pane.kind === "code" ? 1 : 0];
-    if (!cell) return;
-    const column = drawn.pane.kind === "code" ? 1 : 0;
-    cell.replaceChildren(...this.#drawCell(drawn, row, column, from, to));
-    this.#marked.push(cell);
-  }
-
-  #unmark(cell: HTMLElement): void {
-    const line = cell.parentElement as HTMLElement;
-    const pane = this.#panes[Number(line.dataset.pane)]!;
-    const column = pane.pane.kind === "code" ? 1 : 0;
-    cell.replaceChildren(...this.#drawCell(pane, Number(line.dataset.row), column));
+  /** Draws a row's text again, marked from a letter to another. */
+  #mark(drawn: Drawn, row: number, from = 0, to = 0): void {
+    drawn.rows[row]?.cells[drawn.main]?.replaceChildren(...this.#drawCell(drawn, row, drawn.main, from, to));
   }
 
   /** Scrolls each pane, and only panes, to what is lit. */
@@ -762,7 +758,8 @@ export class Player {
         this.#newest(drawn);
       if (!line) continue;
       const box = bounds(section);
-      const mark = section.querySelector("mark")?.getBoundingClientRect();
+      const marked = section.querySelector("mark");
+      const mark = marked && bounds(marked);
       if (mark && section.scrollWidth > section.clientWidth) {
         // The end of the mark if there is room, in any case its beginning.
         const over = Math.min(mark.right - box.right + 12, mark.left - box.left - 80);

@@ -1,7 +1,7 @@
 // A scene: marks that Python placed, drawn as SVG with the theme's colours. Steps light
 // them and dim those that are not there; only what has places or turns of its own moves.
 
-import { bounds, drag, flag, label, listen, onWidth, set, svgElement } from "./dom";
+import { bounds, drag, flag, label, listen, onWidth, pinch, set, svgElement } from "./dom";
 import { SmallMap } from "./map";
 import type { Drawing, Frame, Pane, Scene, SceneMark } from "./frame";
 
@@ -87,6 +87,11 @@ export function sameForm(one: Drawing[], other: Drawing[]): boolean {
 
 function form(d: string | number | undefined): string {
   return String(d).replace(NUMBER, "0");
+}
+
+/** Whether the reader wants no motion. */
+function isStill(): boolean {
+  return matchMedia("(prefers-reduced-motion:reduce)").matches;
 }
 
 function colour(name: string): string {
@@ -253,6 +258,7 @@ export class ScenePane {
     listen(svg, "wheel", (event) => this.#wheel(event), { passive: false });
     listen(svg, "focusin", (event) => this.over(event.target as Element));
     listen(svg, "pointerdown", (event) => this.#pan(event));
+    pinch(svg, (factor, x, y) => this.#zoomBy(factor, x, y));
     listen(svg, "mouseleave", () => this.over(null));
     this.section.append(svg);
     return { scene, svg, shown };
@@ -282,8 +288,7 @@ export class ScenePane {
       one.parts = drawParts(to);
       one.group.append(...one.parts);
     };
-    const still = cut || matchMedia("(prefers-reduced-motion:reduce)").matches;
-    if (still || !sameForm(from, to)) return replace();
+    if (cut || isStill() || !sameForm(from, to)) return replace();
     const start = performance.now();
     const draw = (now: number): void => {
       const time = Math.min(1, Math.max(0, (now - start) / MOTION));
@@ -466,8 +471,7 @@ export class ScenePane {
     const left = over(box.left, box.right, at.left, at.left + section.clientWidth);
     this.#showMap();
     if (!top && !left) return;
-    const still = first || matchMedia("(prefers-reduced-motion:reduce)").matches;
-    section.scrollBy?.({ top, left, behavior: still ? "instant" : "smooth" });
+    section.scrollBy?.({ top, left, behavior: first || isStill() ? "instant" : "smooth" });
   }
 
   /** The box around all marks that are lit, in the window. */

@@ -108,9 +108,8 @@ position:sticky;left:0;|&base}
 ?#table:not(.code):not(.listing):not(.sides) td.rail:last-child{white-space:normal}
 ?##plain td.rail:last-child{min-width:calc(&last + 20px)}
 ?#plain td:first-child:not(:only-child){max-width:52ch;overflow:hidden;text-overflow:ellipsis}
-?#listing td:first-child,?#code td:nth-child(2),?#sides td:nth-child(n+2){
+?#listing td:first-child,?#code td:nth-child(2),?#sides td:nth-child(n+2),?#plain td:only-child{
 white-space:pre-wrap;overflow-wrap:anywhere}
-?#plain td:only-child{white-space:pre-wrap;overflow-wrap:anywhere}
 ?#listing td:first-child:not(:only-child){width:&first}
 ?#listing td.rail:last-child{max-width:0;min-width:calc(&last + 20px);overflow:hidden;
 text-overflow:ellipsis}
@@ -141,11 +140,9 @@ border:1px solid &residual}
 .t-comment{font-style:italic}
 .t-name{font-weight:600}
 ^py [class*=mj-t-]{color:inherit}
-?^on>td{|&panel}
+?tr:is(.on,.rel,.near)>td{|&panel}
 ?^on>td:first-child{box-shadow:inset 3px 0 &value}
-?^rel>td{|&panel}
 ?^rel>td:first-child{box-shadow:inset 3px 0 &line}
-?^near>td{|&panel}
 .live.wrong ^on>td:first-child{box-shadow:inset 3px 0 &miss}
 .live.wrong mark{|&miss-wash;box-shadow:0 0 0 1px &miss}
 .live.wrong .detail{border-color:&miss}
@@ -178,11 +175,10 @@ text-decoration:underline 2px &value}
 ?.tile{display:inline-block;margin:1px 3px 1px 0;padding:0 5px;font-size:12px;line-height:16px;font-weight:400;
 border-radius:4px;border:1px solid &line;|&panel;color:&text;
 text-decoration:none;cursor:pointer}
-?.tile.value{|&value-wash;border-color:&value;color:&text}
-?.tile.batch{|&batch-wash;border-color:&batch;border-width:1px 1px 3px;
-color:&text}
-?.tile.residual{|&residual-wash;border-color:&residual;color:&text}
-?.tile.constant{|transparent;border-style:dashed;color:&text}
+?.tile.value{|&value-wash;border-color:&value}
+?.tile.batch{|&batch-wash;border-color:&batch;border-width:1px 1px 3px}
+?.tile.residual{|&residual-wash;border-color:&residual}
+?.tile.constant{|transparent;border-style:dashed}
 ?.tile.use{outline:2px solid &value;outline-offset:1px;text-decoration:none}
 ?a.tile:hover{text-decoration:underline}
 .strong{font-weight:600;color:&text}
@@ -250,7 +246,7 @@ stroke-linecap:round;stroke-linejoin:round}
 ?#grid{display:grid;grid-template-columns:repeat(&columns,auto) minmax(0,1fr)}
 ?#grid tbody{display:contents}
 ?#grid tr{display:grid;grid-template-columns:subgrid;grid-column:1/-1}
-?#grid ^on,?#grid ^rel{|&panel}
+?#grid tr:is(.on,.rel){|&panel}
 ?#grid ^add{|&batch-wash}
 ?#grid ^del{|&miss-wash}
 ?##grid td{width:auto;min-width:0}

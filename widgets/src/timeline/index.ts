@@ -2,7 +2,7 @@
 // bars of the step are full of ink; the longest of them stand below as buttons. Only
 // pages that have such a picture carry this script.
 
-import { bounds, drag, element, flag, label, listen, onWidth } from "../player/dom";
+import { bounds, drag, element, flag, label, listen, onWidth, pinch } from "../player/dom";
 import type { Pane } from "../player/frame";
 import type { Stage } from "../player/scene";
 
@@ -13,9 +13,15 @@ const LETTERS = 11;
 const LETTER = 6.7;
 /** How many bars of the step stand in the document. */
 const NEAR = 8;
-const MAP = [140, 44] as const;
+/** The strip under the bars, which shows all of them, and what is in sight of it. */
+const STRIP = 24;
+const GAP = 6;
+/** Bars thinner than a pixel are this faint at least. */
+const FAINTEST = 0.04;
 const STYLE = `.mj-bars canvas{display:block;width:100%;touch-action:pan-y;cursor:crosshair}
-.mj-bars .mj-bar{justify-content:flex-end;margin:0 8px 4px}
+.mj-bars .mj-bar{gap:4px 12px;margin:0 8px 4px}
+.mj-bars i{display:inline-block;width:12px;height:12px;margin-right:4px;vertical-align:-1px}
+.mj-bars .mj-seen{margin-left:auto;font-variant-numeric:tabular-nums}
 .mj-bars ul{list-style:none;margin:4px 0 0;padding:0 8px}
 .mj-bars li button{all:unset;cursor:pointer;border-left:8px solid;padding-left:8px;overflow-wrap:anywhere}
 .mj-bars li button:focus-visible{outline:2px solid var(--mj-value)}`;
@@ -26,6 +32,8 @@ export class Bars {
   /** All of it, small. */
   #whole = element("canvas");
   #list = element("ul");
+  /** From where to where bars are in sight. */
+  #seen = element("span", "mj-seen");
   #drawn = "";
   #zoom = 1;
   #left = 0;
@@ -43,6 +51,14 @@ export class Bars {
   ) {
     flag(section, "bars");
     const bar = element("div", "mj-bar");
+    for (const [role, meaning] of this.#bars.legend) {
+      const made = element("span");
+      const swatch = element("i");
+      swatch.style.background = `var(--mj-${role})`;
+      made.append(swatch, meaning);
+      bar.append(made);
+    }
+    bar.append(this.#seen);
     const tools: [string, string, number][] = [
       ["-", "smaller", 0.5],
       ["+", "larger", 2],
@@ -68,9 +84,13 @@ export class Bars {
     const { style } = this.#canvas;
     listen(this.#canvas, "wheel", (event) => this.#wheel(event), { passive: false });
     listen(this.#canvas, "pointerdown", (event) => this.#press(event));
+    pinch(this.#canvas, (factor, x, y) => {
+      const box = bounds(this.#canvas);
+      this.#zoomBy(factor, x - box.left, y - box.top);
+    });
     listen(this.#canvas, "mousemove", (event) => {
       this.#over = this.#barAt(event);
-      style.cursor = this.#over < 0 ? "" : "pointer";
+      style.cursor = this.#bars.columns[5]![this.#over]! >= 0 ? "pointer" : "";
       stage.say(this.#over < 0 ? stage.detail() : this.#sentence(this.#over));
       this.#draw();
     });
@@ -81,6 +101,10 @@ export class Bars {
     });
     matchMedia("(prefers-color-scheme:dark)").addEventListener("change", () => this.#draw());
     onWidth(section, () => this.choose());
+    const { sight, end } = this.#bars;
+    if (!sight) return;
+    this.#zoom = end / sight;
+    this.#left = (this.#at() ?? 0) - sight / 2;
   }
 
   get #bars() {
@@ -93,9 +117,10 @@ export class Bars {
     this.#high = Math.min(MOST_HIGH, this.#bars.rows * ROW);
     for (const made of [this.#canvas, this.#base]) {
       made.width = this.#wide * devicePixelRatio;
-      made.height = this.#high * devicePixelRatio;
+      made.height = (this.#high + (made === this.#base ? 0 : GAP + STRIP)) * devicePixelRatio;
     }
-    this.#canvas.style.height = `${this.#high}px`;
+    this.#canvas.style.height = `${this.#high + GAP + STRIP}px`;
+    this.#whole.width = 0;
     this.#drawn = "";
     this.#draw();
   }
@@ -144,21 +169,19 @@ export class Bars {
   }
 
   #press(down: PointerEvent): void {
+    if (!down.isPrimary) return;
     const box = bounds(this.#canvas);
     const [left, top] = [this.#left, this.#top];
     const [across, deep] = this.#scales();
-    const { end, rows } = this.#bars;
-    const [x, y] = [down.clientX - box.left, down.clientY - box.top];
-    const onMap = this.#zoom > 1 && x > this.#wide - MAP[0] && y > this.#high - MAP[1];
+    const x = down.clientX - box.left;
+    const onMap = down.clientY - box.top > this.#high;
     let moved = onMap;
     const move = (event: PointerEvent): void => {
       const by = [event.clientX - down.clientX, event.clientY - down.clientY] as const;
       moved ||= Math.hypot(...by) > 4;
       if (!moved) return;
       if (onMap) {
-        const [mapX, mapY] = [x + by[0] - this.#wide + MAP[0], y + by[1] - this.#high + MAP[1]];
-        this.#left = (mapX / MAP[0]) * end - this.#wide / across / 2;
-        this.#top = (mapY / MAP[1]) * rows - this.#high / deep / 2;
+        this.#left = ((x + by[0]) / this.#wide) * this.#bars.end - this.#wide / across / 2;
       } else {
         this.#left = left - by[0] / across;
         this.#top = top - by[1] / deep;
@@ -202,7 +225,7 @@ export class Bars {
     const start = columns[0]![bar]!;
     // A bar of whole points ends before its last one does.
     const end = start + columns[1]![bar]! - (unit ? 0 : 1);
-    const [from, to] = [start + shift, end + shift].map((n) => n.toLocaleString("en", { maximumFractionDigits: 1 }));
+    const [from, to] = [start + shift, end + shift].map((n) => n.toLocaleString("en"));
     return `${said[columns[6]![bar]!]}${before}${from}${unit}${between}${to}${unit}`;
   }
 
@@ -227,28 +250,31 @@ export class Bars {
     return found;
   }
 
-  /** Draws bars with a role's ink or wash; letters where there is room. */
-  #paint(context: CanvasRenderingContext2D, which: Iterable<number>, lit: boolean): void {
+  /** Draws bars with a role's ink or wash; letters where there is room. What is thinner
+   *  than a pixel is as faint as it is thin, so that a busy place looks busy. */
+  #paint(context: CanvasRenderingContext2D, which: Iterable<number>, lit: boolean, at = this.#place()): void {
     const { columns, roles, said } = this.#bars;
     const [starts, lengths, tops, highs, kinds, , names] = columns as number[][];
-    const [across, down] = this.#scales();
+    const [across, down, left, top] = at;
     const style = getComputedStyle(this.root);
     const ink = (name: string): string => style.getPropertyValue(`--mj-${name}`);
     const inks = roles.map((role) => [ink(role), ink(`${role}-wash`) || ink("panel"), ink("text"), ink("base")]);
     context.font = "11px ui-monospace,monospace";
     for (const bar of which) {
-      const x = (starts![bar]! - this.#left) * across;
-      const y = (tops![bar]! - this.#top) * down;
-      const wide = Math.max(1, lengths![bar]! * across - (across > 4 ? 1 : 0));
-      const high = Math.max(1, highs![bar]! * down - (down > 4 ? 1 : 0));
+      const x = (starts![bar]! - left) * across;
+      const y = (tops![bar]! - top) * down;
+      const [whole, tall] = [lengths![bar]! * across, highs![bar]! * down];
+      const wide = Math.max(1, whole - (across > 4 ? 1 : 0));
+      const high = Math.max(1, tall - (down > 4 ? 1 : 0));
       if (x > this.#wide || x + wide < 0 || y > this.#high || y + high < 0) continue;
       const [full, wash, text, ground] = inks[kinds![bar]!]!;
       const large = wide > 4 && high > 4;
+      context.globalAlpha = lit || large ? 1 : Math.max(FAINTEST, 0.55 * Math.min(1, whole) * Math.min(1, tall));
       context.fillStyle = lit || !large ? full! : wash!;
       context.fillRect(x, y, wide, high);
       if (!large) continue;
       context.fillStyle = full!;
-      context.fillRect(x, y + high - 1, wide, 1);
+      context.fillRect(x, y + high - 2, wide, 2);
       const from = Math.max(x, 0) + 3;
       const room = Math.floor((Math.min(x + wide, this.#wide) - from) / LETTER);
       if (room < 6 || high < LETTERS + 2) continue;
@@ -258,25 +284,34 @@ export class Bars {
     }
   }
 
+  /** Pixels of a point and of a row, and the point and the row at the top left. */
+  #place(): [number, number, number, number] {
+    return [...this.#scales(), this.#left, this.#top];
+  }
+
   #draw(): void {
     this.#clamp();
     const style = getComputedStyle(this.root);
     const context = this.#canvas.getContext("2d");
     const below = this.#base.getContext("2d");
-    if (!context || !below) return;
+    const whole = this.#whole.getContext("2d");
+    if (!context || !below || !whole) return;
     const ratio = devicePixelRatio;
-    const state = [this.#zoom, this.#left, this.#top, style.getPropertyValue("--mj-base")].join();
+    const { end, rows } = this.#bars;
+    const theme = style.getPropertyValue("--mj-base");
+    const state = [this.#zoom, this.#left, this.#top, theme].join();
     if (this.#drawn !== state) {
+      if (!this.#drawn.endsWith(`,${theme}`)) {
+        this.#whole.width = this.#wide;
+        this.#whole.height = STRIP;
+        this.#paint(whole, this.#bars.columns[0]!.keys(), false, [this.#wide / end, STRIP / rows, 0, 0]);
+      }
       this.#drawn = state;
       below.setTransform(ratio, 0, 0, ratio, 0, 0);
       below.clearRect(0, 0, this.#wide, this.#high);
-      below.globalAlpha = 0.55;
       this.#paint(below, this.#bars.columns[0]!.keys(), false);
-      if (this.#zoom === 1) {
-        [this.#whole.width, this.#whole.height] = MAP;
-        this.#whole.getContext("2d")!.drawImage(this.#base, 0, 0, ...MAP);
-      }
     }
+    const [across, down] = this.#scales();
     context.setTransform(1, 0, 0, 1, 0, 0);
     context.clearRect(0, 0, this.#canvas.width, this.#canvas.height);
     context.drawImage(this.#base, 0, 0);
@@ -284,25 +319,20 @@ export class Bars {
     this.#paint(context, this.#over < 0 ? this.#lit() : [...this.#lit(), this.#over], true);
     const at = this.#at();
     context.fillStyle = style.getPropertyValue("--mj-text");
-    if (at !== undefined) context.fillRect((at - this.#left) * this.#scales()[0] - 0.5, 0, 1, this.#high);
-    if (this.#zoom > 1) this.#drawMap(context, style);
-  }
-
-  /** What part of the whole is in sight. */
-  #drawMap(context: CanvasRenderingContext2D, style: CSSStyleDeclaration): void {
-    const { end, rows } = this.#bars;
-    const [across, down] = this.#scales();
-    const [x, y] = [this.#wide - MAP[0], this.#high - MAP[1]];
-    context.fillStyle = style.getPropertyValue("--mj-panel");
-    context.fillRect(x, y, ...MAP);
-    context.drawImage(this.#whole, x, y);
-    context.strokeStyle = style.getPropertyValue("--mj-line");
-    context.strokeRect(x + 0.5, y + 0.5, MAP[0] - 1, MAP[1] - 1);
+    if (at !== undefined) context.fillRect((at - this.#left) * across - 0.5, 0, 1, this.#high);
+    // The strip below: all of it, and around what is in sight a frame.
+    const y = this.#high + GAP;
+    context.clearRect(0, this.#high, this.#wide, GAP + STRIP);
+    context.drawImage(this.#whole, 0, y);
     context.strokeStyle = style.getPropertyValue("--mj-value");
     context.lineWidth = 2;
-    const wide = Math.max(3, (this.#wide / across / end) * MAP[0]);
-    const high = Math.max(3, Math.min(1, this.#high / down / rows) * MAP[1]);
-    context.strokeRect(x + (this.#left / end) * MAP[0], y + (this.#top / rows) * MAP[1], wide, high);
+    const wide = Math.max(4, (this.#wide / across / end) * this.#wide - 2);
+    const high = Math.max(4, Math.min(1, this.#high / down / rows) * STRIP - 2);
+    context.strokeRect(1 + (this.#left / end) * this.#wide, y + 1 + (this.#top / rows) * STRIP, wide, high);
+    const { told } = this.#bars;
+    const said = (point: number): string =>
+      (point + told[2]).toLocaleString("en", { maximumSignificantDigits: 4 }) + told[3];
+    this.#seen.textContent = `${said(this.#left)} to ${said(this.#left + this.#wide / across)} of ${said(end)}`;
   }
 
   /** Brings the picture to the player's step. */
