@@ -164,5 +164,9 @@ from minijax.primitives.reduce.windows import (
 __getattr__, __dir__, __all__ = _late_names(
     globals(),
     "linalg",
-    {"minijax.programs.linear_algebra.fourier": "FftType fft fft_p"},
+    {
+        "minijax.programs.linear_algebra.fourier": "FftType fft fft_p",
+        "minijax.programs.rare.composites": "composite",
+        "minijax.programs.rare.scaled_products": "scaled_dot",
+    },
 )

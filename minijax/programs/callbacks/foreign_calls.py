@@ -137,11 +137,13 @@ def attribute(name: str, value: Any) -> Any:
     if isinstance(value, HashableArray):
         return hlo.dense(value.val)
     if isinstance(value, FrozenDict):
-        return ir.DictAttr.get({key: attribute(key, held) for key, held in value.items})
-    if isinstance(value, tuple):
+        return attribute(name, dict(value.items))
+    if isinstance(value, dict):
+        return ir.DictAttr.get({key: attribute(key, x) for key, x in value.items()})
+    if isinstance(value, (tuple, list)):
         return ir.ArrayAttr.get([attribute(name, element) for element in value])
-    if isinstance(value, str):
-        return hlo.string(value)
+    if isinstance(value, (str, bytes)):
+        return ir.StringAttr.get(value)
     if isinstance(value, (bool, np.bool_)):
         return ir.BoolAttr.get(bool(value))
     if isinstance(value, int):
@@ -156,7 +158,7 @@ def attribute(name: str, value: Any) -> Any:
         if dtypes.issubdtype(value.dtype, np.floating):
             return ir.FloatAttr.get(hlo.element_type(value.dtype), float(value))
     raise TypeError(
-        f"ffi_call's attribute {name} is {value!r}, of {type(value)}. Attributes are "
+        f"The attribute {name} is {value!r}, of {type(value)}. Attributes are "
         "numbers, strings, dtypes, NumPy arrays, tuples and dicts of them; pass arrays "
         "that are computed as arguments."
     )
