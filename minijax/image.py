@@ -24,6 +24,8 @@ class ResizeMethod(enum.Enum):
     LANCZOS3 = 2
     LANCZOS5 = 3
     CUBIC = 4
+    CUBIC_PYTORCH = 5
+    AREA = 6
 
     @staticmethod
     def from_string(s: str) -> ResizeMethod:
@@ -41,6 +43,8 @@ _NAMES = {
     "lanczos3": ResizeMethod.LANCZOS3,
     "lanczos5": ResizeMethod.LANCZOS5,
     **dict.fromkeys(("cubic", "bicubic", "tricubic"), ResizeMethod.CUBIC),
+    **dict.fromkeys(("cubic-pytorch", "bicubic-pytorch"), ResizeMethod.CUBIC_PYTORCH),
+    "area": ResizeMethod.AREA,
 }
 
 
@@ -53,23 +57,29 @@ def _lanczos(radius: float) -> Callable[[Any], Any]:
     return kernel
 
 
-def _cubic(x: Any) -> Any:
-    """Keys's kernel with a = -1/2, as of OpenCV's and TensorFlow's bicubic."""
-    near = ((1.5 * x - 2.5) * x) * x + 1
-    far = ((-0.5 * x + 2.5) * x - 4) * x + 2
-    return jnp.where(x >= 2, 0, jnp.where(x >= 1, far, near))
+def _cubic(a: float) -> Callable[[Any], Any]:
+    """Keys's kernel; TensorFlow's and Pillow's a is -1/2, OpenCV's -3/4."""
+
+    def kernel(x: Any) -> Any:
+        near = ((a + 2) * x - (a + 3)) * x * x + 1
+        far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
+        return jnp.where(x >= 2, 0, jnp.where(x >= 1, far, near))
+
+    return kernel
 
 
+# Distances become weights by these; but for AREA, whose pixels are wide.
 _KERNELS: dict[ResizeMethod, Callable[[Any], Any]] = {
     ResizeMethod.LINEAR: lambda x: jnp.maximum(0, 1 - x),
     ResizeMethod.LANCZOS3: _lanczos(3.0),
     ResizeMethod.LANCZOS5: _lanczos(5.0),
-    ResizeMethod.CUBIC: _cubic,
+    ResizeMethod.CUBIC: _cubic(-0.5),
+    ResizeMethod.CUBIC_PYTORCH: _cubic(-0.75),
 }
 
 
 def _weights(
-    size: int, out_size: int, scale: Any, shift: Any, kernel: Callable, antialias: bool
+    size: int, out_size: int, scale: Any, shift: Any, method: Any, antialias: bool
 ) -> Any:
     """Shape (size, out_size): how much each pixel counts for each new one."""
     dtype = jnp.result_type(scale, shift)
@@ -77,21 +87,30 @@ def _weights(
     # A larger step sees more pixels: the kernel is stretched to take them in.
     stretch = jnp.maximum(step, 1.0) if antialias else 1.0
     at = (jnp.arange(out_size, dtype=dtype) + 0.5) * step - shift * step - 0.5
-    distance = jnp.abs(at - jnp.arange(size, dtype=dtype)[:, None]) / stretch
-    weights = kernel(distance)
+    beyond = 2 * (method is ResizeMethod.CUBIC_PYTORCH)
+    pixels = jnp.arange(-beyond, size + beyond, dtype=dtype)
+    distance = jnp.abs(at - pixels[:, None])
+    if method is ResizeMethod.AREA:  # how much of the new pixel the old one covers
+        weights = jnp.clip((step + 1) / 2 - distance, 0, jnp.minimum(step, 1))
+    else:
+        weights = _KERNELS[method](distance / stretch)
+    if beyond:  # pixels beyond the image are like those at its edges
+        first, last = weights[:beyond].sum(0), weights[-beyond:].sum(0)
+        weights = weights[beyond:-beyond].at[0].add(first).at[-1].add(last)
     total = jnp.sum(weights, axis=0, keepdims=True)
     enough = jnp.abs(total) > 1000.0 * float(np.finfo(np.float32).eps)
     weights = jnp.where(enough, weights / jnp.where(total != 0, total, 1), 0)
-    return jnp.where((at >= -0.5) & (at <= size - 0.5), weights, 0)
+    inside = (at >= -0.5) & (at <= size - 0.5)
+    return weights if beyond else jnp.where(inside, weights, 0)
 
 
 def _apply(
     image: Any, shape: Any, dims: Any, scale: Any, shift: Any, *rest: Any
 ) -> Any:
-    kernel, antialias, precision = rest
+    method, antialias, precision = rest
     for i, dim in enumerate(dims):
         weights = _weights(
-            image.shape[dim], shape[dim], scale[i], shift[i], kernel, antialias
+            image.shape[dim], shape[dim], scale[i], shift[i], method, antialias
         )
         weights = weights.astype(image.dtype)
         image = jnp.tensordot(image, weights, axes=(dim, 0), precision=precision)
@@ -99,8 +118,11 @@ def _apply(
     return image
 
 
-def _method(method: str | ResizeMethod) -> ResizeMethod:
-    return ResizeMethod.from_string(method) if isinstance(method, str) else method
+def _method(method: str | ResizeMethod, antialias: bool) -> ResizeMethod:
+    chosen = ResizeMethod.from_string(method) if isinstance(method, str) else method
+    if chosen is ResizeMethod.CUBIC_PYTORCH and antialias:
+        return ResizeMethod.CUBIC  # as PyTorch does
+    return chosen
 
 
 def scale_and_translate(
@@ -140,7 +162,7 @@ def scale_and_translate(
             f"scale_and_translate: dimensions {other} change their size and are not "
             f"among spatial_dims {tuple(spatial_dims)}"
         )
-    method = _method(method)
+    method = _method(method, antialias)
     if method is ResizeMethod.NEAREST:
         raise ValueError(
             "scale_and_translate: 'nearest' is not among the methods; use image.resize"
@@ -148,8 +170,7 @@ def scale_and_translate(
     scale, translation = promote_args_inexact(
         "scale_and_translate", jnp.asarray(scale), jnp.asarray(translation)
     )
-    kernel = _KERNELS[method]
-    return _apply(image, shape, dims, scale, translation, kernel, antialias, precision)
+    return _apply(image, shape, dims, scale, translation, method, antialias, precision)
 
 
 def _check(image: Any, shape: Sequence[int]) -> None:
@@ -176,8 +197,7 @@ def _resize(
     scale = [1.0 if shape[d] == 0 else shape[d] / image.shape[d] for d in dims]
     scales = jnp.asarray(scale, np.float32)
     shifts = jnp.zeros(len(dims), np.float32)
-    kernel = _KERNELS[method]
-    return _apply(image, shape, dims, scales, shifts, kernel, antialias, precision)
+    return _apply(image, shape, dims, scales, shifts, method, antialias, precision)
 
 
 def resize(
@@ -192,7 +212,9 @@ def resize(
     Args:
       image: an array of any rank; integers become floats, but for "nearest".
       shape: the result's; dimensions of the same size are left alone.
-      method: "nearest", "linear", "cubic", "lanczos3" or "lanczos5", or a ResizeMethod.
+      method: "nearest", "linear", "cubic", "cubic-pytorch" (another kernel without
+        `antialias`), "lanczos3", "lanczos5" or "area" (the mean of what a new pixel
+        covers), or a ResizeMethod.
       antialias: when an image shrinks, each new pixel is made of all old ones below it.
       precision: of the products.
 
@@ -200,5 +222,9 @@ def resize(
       ValueError: the ranks differ, or the method is unknown.
     """
     return _resize(
-        jnp.asarray(image), tuple(shape), _method(method), antialias, precision
+        jnp.asarray(image),
+        tuple(shape),
+        _method(method, antialias),
+        antialias,
+        precision,
     )

@@ -274,10 +274,10 @@ def _check_int_fits(value: int, dtype: np.dtype) -> None:
 def _numpy_aval(value: np.ndarray | np.generic) -> ShapedArray:
     dtype = value.dtype
     if dtype != dtypes.float0:
-        if dtype.kind in "OSUMm" or dtype.type is np.void:
+        if dtype.char in "OSUMmgG" or dtype.type is np.void:
             raise TypeError(
                 f"Value {value!r} with dtype {dtype} is not a valid JAX array type. "
-                "Only arrays of numeric types are supported."
+                "Only numbers of at most 64 bits a part are: use `x.astype(float)`."
             )
         dtype = dtypes.canonicalize_dtype(dtype)
     return ShapedArray(value.shape, dtype)

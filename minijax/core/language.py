@@ -357,9 +357,9 @@ class Primitive:
         self.lowerings[platform] = rule
         return rule
 
-    def without(self, rule: str, reason: str) -> None:
-        """Declare that a rule does not exist for this primitive, and why."""
-        self.reasons[rule] = reason
+    def without(self, rules: str, reason: str) -> None:
+        """Declare that rules, "jvp transpose", do not exist here, and why."""
+        self.reasons.update(dict.fromkeys(rules.split(), reason))
 
     def missing(self, rule: str, what: str) -> NotImplementedError:
         """The error for a rule that is not there, with the reason if there is one."""

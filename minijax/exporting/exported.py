@@ -404,8 +404,7 @@ def _differentiable(exported: Exported) -> Callable[..., Any]:
 
 call_exported_p = register(Primitive("call_exported", multiple_results=True))
 call_exported_p.without("batch", "an exported program has the shapes that it has")
-for _rule in ("jvp", "transpose"):
-    call_exported_p.without(_rule, "`f_flat` has an exported derivative instead")
+call_exported_p.without("jvp transpose", "`f_flat` has an exported derivative instead")
 
 
 @call_exported_p.def_abstract_eval

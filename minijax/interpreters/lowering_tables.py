@@ -16,6 +16,7 @@ import numpy as np
 from minijax.backend import clients, hlo_parts
 from minijax.core import hlo, language
 from minijax.core.language import Primitive, get_aval
+from minijax.primitives.families import lower_fun
 
 __all__ = [
     "aval_to_ir_type",
@@ -71,19 +72,6 @@ def register_lowering(
         )
     for name in _PLATFORMS.get(platform, [platform]):
         prim.lowerings[name] = rule
-
-
-def lower_fun(fun: Callable, multiple_results: bool = True) -> Callable:
-    """A function of minijax operations as a lowering rule.
-
-    `fun(*arrays, **params)` returns a list of arrays, or one array if
-    `multiple_results` is False.
-    """
-
-    def rule(ctx, *operands, **params) -> list[Any]:
-        return ctx.lower_fun(fun, *operands, **params)
-
-    return rule
 
 
 class _Mlir:

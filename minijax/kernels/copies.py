@@ -45,8 +45,7 @@ def _copy_primitive(name: str) -> Any:
     primitive = ref_primitive(name, multiple_results=True)
     primitive.cache_types = False
     primitive.without("meaning", "it belongs to the memories of a kernel")
-    primitive.without("jvp", "give the kernel a derivative by `custom_vjp`")
-    primitive.without("transpose", "give the kernel a derivative by `custom_vjp`")
+    primitive.without("jvp transpose", "give the kernel a derivative by `custom_vjp`")
     primitive.without("batch", "vmap adds an axis to the grid, not to the kernel")
     return primitive
 

@@ -96,8 +96,7 @@ def _grid_primitive(name: str) -> language.Primitive:
     primitive.def_abstract_eval(
         lambda *, axis: language.ShapedArray((), np.dtype(np.int32))
     )
-    for rule in ("jvp", "transpose", "batch"):
-        primitive.without(rule, "it has no operands")
+    primitive.without("jvp transpose batch", "it has no operands")
     primitive.without("meaning", "it belongs to a program of a grid")
     primitive.without("lower", "the kernel is run at a place of the grid")
     return primitive

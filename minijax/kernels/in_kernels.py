@@ -103,8 +103,7 @@ multiple_of_p = standard_primitive(
     meaning=lambda x, values: x,
 )
 multiple_of_p.batch = elementwise_batch(multiple_of_p)
-multiple_of_p.without("jvp", "it is about integers, which have no tangents")
-multiple_of_p.without("transpose", "it is about integers, which have no tangents")
+multiple_of_p.without("jvp transpose", "it is about integers, without tangents")
 multiple_of_p.def_lowering(lambda ctx, x, *, values: x)
 
 

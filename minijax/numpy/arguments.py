@@ -8,55 +8,25 @@ done. These few functions are that first step, shared by the files of this room.
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from minijax.core import errors, language
+from minijax.core import language
+from minijax.primitives.shape.squeezing import canonicalize_axis as canonicalize_axis
 from minijax.support import element_types
+from minijax.values.concrete import concrete_or_error as concrete_or_error
+from minijax.values.concrete import is_concrete as is_concrete
 from minijax.values.symbolic_sizes import is_symbolic
 
 INT32_MAX = np.iinfo(np.int32).max
-
-
-def concrete_or_error(
-    force: Callable[[Any], Any] | None, value: Any, context: str = ""
-) -> Any:
-    """`force(value)`, where `value` must not be traced.
-
-    Raises ConcretizationTypeError with `context` for a tracer whose value is unknown.
-    """
-    if isinstance(value, language.Tracer):
-        concrete = value.to_concrete_value()
-        if concrete is None:
-            raise errors.ConcretizationTypeError(value, context)
-        value = concrete
-    return value if force is None else force(value)
 
 
 def static_index(value: Any, context: str = "") -> int:
     """`value` as a Python integer known while tracing, or a symbolic size."""
     force = None if is_symbolic(value) else operator.index
     return concrete_or_error(force, value, context)
-
-
-def is_concrete(value: Any) -> bool:
-    """Whether the numbers in `value` are known now, while tracing."""
-    return (
-        not isinstance(value, language.Tracer) or value.to_concrete_value() is not None
-    )
-
-
-def canonicalize_axis(axis: int, rank: int) -> int:
-    """`axis` counted from the front.
-
-    Raises ValueError when it lies outside `[-rank, rank)`, as NumPy's AxisError does.
-    """
-    axis = operator.index(axis)
-    if not -rank <= axis < rank:
-        raise ValueError(f"axis {axis} is out of bounds for array of dimension {rank}")
-    return axis + rank if axis < 0 else axis
 
 
 def index_tuple(value: Any) -> tuple[int, ...]:

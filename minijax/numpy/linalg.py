@@ -184,13 +184,10 @@ def matrix_power(a: Any, n: int) -> Array:
     integer.
     """
     array = ensure_arraylike("jnp.linalg.matrix_power", a)
-    if array.ndim < 2:
+    if array.ndim < 2 or array.shape[-2] != array.shape[-1]:
         raise TypeError(
-            f"{array.ndim}-dimensional array given. Array must be at least "
-            "two-dimensional"
+            f"matrix_power takes square matrices [..., n, n], got {array.shape}."
         )
-    if array.shape[-2] != array.shape[-1]:
-        raise TypeError("Last 2 dimensions of the array must be square")
     try:
         n = operator.index(n)
     except TypeError as error:
@@ -257,12 +254,8 @@ def _lstsq(a: Any, b: Any, rcond: Any, *, numpy_resid: bool = False) -> tuple:
         raise ValueError(
             f"Leading dimensions of input arrays must match, got {a.shape}, {b.shape}"
         )
-    for array, allowed, amount in ((a, (2,), "two"), (b, (1, 2), "one or two")):
-        if array.ndim not in allowed:
-            raise TypeError(
-                f"{array.ndim}-dimensional array given. Array must be {amount}"
-                "-dimensional"
-            )
+    if a.ndim != 2 or b.ndim not in (1, 2):
+        raise TypeError(f"lstsq takes [m, n] and [m] or [m, k]: {a.shape}, {b.shape}.")
     is_vector = b.ndim == 1
     if is_vector:
         b = b[:, None]

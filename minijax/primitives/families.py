@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from minijax.core import errors
 from minijax.core.language import Primitive, register
 from minijax.core.rules import batch_at_front
 
@@ -24,10 +25,31 @@ def several_results(
     return primitive
 
 
+def lower_fun(fun: Callable, multiple_results: bool = True) -> Callable:
+    """A function of minijax operations as a lowering rule.
+
+    `fun(*arrays, **params)` returns a list of arrays, or one array if
+    `multiple_results` is False.
+    """
+
+    def rule(ctx: Any, *operands: Any, **params: Any) -> list[Any]:
+        return ctx.lower_fun(fun, *operands, **params)
+
+    return rule
+
+
+def refusal(message: str) -> Callable:
+    """A rule that raises ValueError; "{name}" in `message` is that parameter."""
+
+    def rule(*_: Any, **params: Any) -> Any:
+        raise errors.value_error(message.format(**params))
+
+    return rule
+
+
 def without_operands(primitive: Primitive) -> None:
     """Declare that a primitive has no operands: no tangent or batch axis reaches it."""
-    for rule in ("jvp", "transpose", "batch"):
-        primitive.without(rule, "it has no operands")
+    primitive.without("jvp transpose batch", "it has no operands")
 
 
 def front_batch(primitive: Primitive) -> Callable:

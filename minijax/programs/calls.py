@@ -138,8 +138,7 @@ enter(
         lambda _, closed: {"call_jaxpr": closed}, "call_jaxpr"
     ),
 )
-for _rule in ("jvp", "transpose", "batch"):
-    closed_call_p.without(_rule, "transformations look inside: see `rebind`")
+closed_call_p.without("jvp transpose batch", "transformations look inside: `rebind`")
 
 
 def _dce(used, eqn) -> language.JaxprEqn:

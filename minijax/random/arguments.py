@@ -10,19 +10,20 @@ both operations.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 
 from minijax import lax
-from minijax.core import dtypes, language
-from minijax.core.array import Array
+from minijax.core import dtypes, language, rules
 from minijax.support import element_types
 from minijax.typing import ArrayLike, DTypeLike
 
 # What a user may write, and what it is made into: a part of cache keys.
 Shape = Sequence[int]
 StaticShape = tuple[int, ...]
+
+# `scalar_like(x, 2)` is a literal of x's dtype when printed.
+scalar_like = rules.constant_like
 
 
 def sampler_dtype(default: type, dtype: DTypeLike | None) -> np.dtype:
@@ -124,17 +125,3 @@ def check_safe_to_cast(name: str, dtype: np.dtype, *parameters: ArrayLike) -> No
                 f"In arguments to {name}, cannot safely cast argument of type "
                 f"{dtypes.dtype(parameter)} to {dtype}; ask for a wider dtype."
             )
-
-
-def scalar_like(example: Array, value: Any) -> Any:
-    """Returns `value` as a scalar like `example`, which is a literal in a jaxpr.
-
-    It has the dtype of `example`; beside a weakly typed scalar it is a Python number,
-    so that the two together stay weak.
-    """
-    dtype = dtypes.dtype(example)
-    if element_types.is_weakly_typed_scalar(example):
-        python_type = dtypes.scalar_type_of(example)
-        if dtypes.dtype(python_type) == dtype:
-            return python_type(value)
-    return np.array(value, dtype)

@@ -26,7 +26,7 @@ from minijax.backend.processes import default_backend
 from minijax.core import dtypes, rules
 from minijax.core.array import Array
 from minijax.core.language import Primitive, ShapedArray, get_aval, register
-from minijax.primitives.families import front_batch
+from minijax.primitives.families import front_batch, lower_fun
 from minijax.primitives.random.random_bits import threefry_prng_impl
 from minijax.random.arguments import scalar_like
 from minijax.random.distributions import exponential
@@ -128,6 +128,4 @@ random_gamma_p.without("transpose", "its derivative is a multiple of the tangent
 random_gamma_p.batch = front_batch(random_gamma_p)
 
 
-@random_gamma_p.def_lowering
-def _lowering(ctx: Any, key: Any, a: Any, *, log_space: bool) -> Any:
-    return ctx.lower_fun(_draw_all, key, a, log_space=log_space)
+random_gamma_p.def_lowering(lower_fun(_draw_all))

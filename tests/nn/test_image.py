@@ -12,6 +12,7 @@ from tests.oracle.oracle import compiled_in_jax
 
 IMAGE = np.random.default_rng(0).normal(size=(7, 9, 3)).astype(np.float32)
 METHODS = ["nearest", "linear", "cubic", "bicubic", "lanczos3", "lanczos5", "triangle"]
+METHODS += ["cubic-pytorch", "bicubic-pytorch", "area"]
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -38,11 +39,14 @@ def test_dtypes(dtype):
         )
 
 
-@pytest.mark.parametrize("method", ["linear", "cubic", "lanczos3"])
-def test_scale_and_translate_and_its_derivative(method):
+@pytest.mark.parametrize("antialias", [True, False])
+@pytest.mark.parametrize(
+    "method", ["linear", "cubic", "lanczos3", "cubic-pytorch", "area"]
+)
+def test_scale_and_translate_and_its_derivative(method, antialias):
     def out(library, scale, shift):
         return library.image.scale_and_translate(
-            IMAGE, (10, 9, 4), (0, 2), scale, shift, method
+            IMAGE, (10, 9, 4), (0, 2), scale, shift, method, antialias
         )
 
     args = np.float32([1.5, 0.8]), np.float32([0.3, -1.2])
@@ -72,6 +76,7 @@ def test_wrong(name):
 
 
 def test_methods():
+    assert dir(minijax.image.ResizeMethod) == dir(jax.image.ResizeMethod)
     for ours in minijax.image.ResizeMethod:
         assert jax.image.ResizeMethod[ours.name].value == ours.value
 

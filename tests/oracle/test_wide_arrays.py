@@ -143,16 +143,32 @@ jax.eval_shape(lambda x: x, x);  jax.grad(lambda y: (y * x).sum())(jnp.ones(3))
 """
 
 
-@pytest.mark.parametrize("dtype", [">f4", ">f8", ">i4"])
+@pytest.mark.parametrize("dtype", [">f4", ">f8", ">i4", "longdouble", "clongdouble"])
 @pytest.mark.parametrize("expression", expressions(FOREIGN))
-def test_the_byte_order_of_other_machines(expression, dtype):
+def test_dtypes_that_xla_does_not_know(expression, dtype):
     """JAX refuses such arrays with a TypeError; NumPy's scalars have our byte order."""
+    if "double" in dtype and expression.startswith(("jax.make_jaxpr", "jax.eval_")):
+        with pytest.raises(TypeError, match="astype"):  # JAX gives f128, for no machine
+            eval(expression, {"x": np.arange(3).astype(dtype), "jax": minijax})
+        return
     names = {"x": np.arange(3).astype(dtype)}
 
     def program(jax):
         return eval(expression, names | {"jax": jax, "jnp": jax.numpy, "lax": jax.lax})
 
     assert_same(program, minijax, jax, whole=False)
+
+
+WIDER = """jnp.asarray(x);  jax.device_put(x);  jnp.sin(x);  lax.sin(x)
+jnp.ones(3) + x;  jax.jit(lambda y: y)(x);  jax.grad(lambda y: y.sum())(x);  jax.vmap(lambda y: y)(x)"""
+
+
+@pytest.mark.parametrize("expression", expressions(WIDER))
+def test_a_wider_dtype_is_named_and_the_way_out(expression):
+    x = np.ones(3, np.longdouble)
+    names = {"x": x, "jax": minijax, "jnp": minijax.numpy, "lax": minijax.lax}
+    with pytest.raises(TypeError, match=r"dtype float128.*x\.astype\(float\)"):
+        eval(expression, names)
 
 
 def test_the_byte_order_is_named():

@@ -63,6 +63,7 @@ def test_donated_input_has_no_way_back():
 HOST_ARRAYS = {
     "float64": np.ones(3),
     "foreign byte order": np.arange(3, dtype=">f4"),
+    "longdouble": np.ones(3, np.longdouble),
     "strided": np.arange(6, dtype=np.float32)[::2],
     "no axes": np.array(2.0),
     "strings": np.array(["x"]),

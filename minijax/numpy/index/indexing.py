@@ -495,7 +495,7 @@ def scatter_update(
     else:
         y = creation.asarray(y)
     items = expand_masks(parse(index, x.shape), x.shape)
-    if not _safe_to_cast(y, x):
+    if not element_types.safe_to_cast(y, x):
         warnings.warn(
             "scatter inputs have incompatible types: cannot safely cast value from "
             f"dtype={y.dtype} to dtype={x.dtype}. In future JAX releases this will "
@@ -540,10 +540,3 @@ def _fits(value: int, dtype: Any) -> bool:
         return False
     info = dtypes.iinfo(dtype)
     return info.min <= operator.index(value) <= info.max
-
-
-def _safe_to_cast(value: Any, target: Any) -> bool:
-    """Whether promotion of `value` with the dtype of `target` gives that dtype."""
-    if value.dtype == target.dtype:
-        return True
-    return element_types.result_type(value, target.dtype) == target.dtype

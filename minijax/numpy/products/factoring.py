@@ -240,7 +240,9 @@ def pinv(
     return _pinv(a, rtol, hermitian)
 
 
-def _pinv_body(a: Any, rtol: Any = None, hermitian: bool = False) -> Array:
+@functools.partial(custom_jvp, nondiff_argnums=(1, 2))
+@jit(static_argnames=("hermitian",))
+def _pinv(a: Any, rtol: Any = None, hermitian: bool = False) -> Array:
     (a,) = inexact("pinv", a)
     rows, columns = a.shape[-2:]
     if 0 in (rows, columns):
@@ -257,12 +259,7 @@ def _pinv_body(a: Any, rtol: Any = None, hermitian: bool = False) -> Array:
     return shaping.convert_element_type(out, a.dtype)
 
 
-_pinv_body.__name__ = "_pinv"
-_pinv = custom_jvp(
-    jit(_pinv_body, static_argnames=("hermitian",)), nondiff_argnums=(1, 2)
-)
-
-
+@_pinv.defjvp
 def _pinv_jvp(rtol: Any, hermitian: bool, primals: Any, tangents: Any) -> tuple:
     """dP = -P dA P + P Pᴴ dAᴴ (1 - A P) + (1 - P A) dAᴴ Pᴴ P.
 
@@ -280,9 +277,6 @@ def _pinv_jvp(rtol: Any, hermitian: bool, primals: Any, tangents: Any) -> tuple:
             return p, -(p @ da) @ p + s - s @ a @ p + t - p @ a @ t
         s, t = p @ (ph @ dah), dah @ (ph @ p)
         return p, -p @ (da @ p) + s - s @ (a @ p) + t - p @ (a @ t)
-
-
-_pinv.defjvp(_pinv_jvp)
 
 
 def tensorinv(a: Any, ind: int = 2) -> Array:
@@ -333,14 +327,16 @@ def _sign_of_exchanges(lu: Any, pivots: Any) -> Any:
     return jnp.count_nonzero(pivots != places, axis=-1)
 
 
-def _slogdet_small_body(a: Any) -> tuple[Any, Any]:
+@custom_jvp
+def _slogdet_small(a: Any) -> tuple[Any, Any]:
     det = a[..., 0, 0]
     if a.shape[-1] == 2:
         det = a[..., 0, 0] * a[..., 1, 1] - a[..., 0, 1] * a[..., 1, 0]
     return jnp.sign(det), jnp.real(jnp.log(jnp.abs(det)))
 
 
-def _slogdet_lu_body(a: Any) -> tuple[Any, Any]:
+@custom_jvp
+def _slogdet_lu(a: Any) -> tuple[Any, Any]:
     dtype = a.dtype
     factors, pivots, _ = _lu.lu(a)
     diagonal = jnp.diagonal(factors, axis1=-2, axis2=-1)
@@ -360,7 +356,8 @@ def _slogdet_lu_body(a: Any) -> tuple[Any, Any]:
     return sign, jnp.real(logdet)
 
 
-def _slogdet_qr_body(a: Any) -> tuple[Any, Any]:
+@custom_jvp
+def _slogdet_qr(a: Any) -> tuple[Any, Any]:
     if jnp.iscomplexobj(a):
         raise NotImplementedError(
             "slogdet method='qr' not implemented for complex inputs: leave it out."
@@ -384,15 +381,9 @@ def _slogdet_jvp(primals: Any, tangents: Any) -> tuple:
     return (sign, logdet), ((moved - real.astype(moved.dtype)) * sign, real)
 
 
-_SLOGDET = {}
-for _kind, _body in (
-    ("small", _slogdet_small_body),
-    ("lu", _slogdet_lu_body),
-    ("qr", _slogdet_qr_body),
-):
-    _body.__name__ = f"_slogdet_{_kind}"
-    _SLOGDET[_kind] = custom_jvp(_body)
-    _SLOGDET[_kind].defjvp(_slogdet_jvp)
+_SLOGDET = {"small": _slogdet_small, "lu": _slogdet_lu, "qr": _slogdet_qr}
+for _method in _SLOGDET.values():
+    _method.defjvp(_slogdet_jvp)
 
 
 @jit(static_argnames=("method",))
@@ -409,10 +400,8 @@ def slogdet(a: Any, *, method: str | None = None) -> SlogdetResult:
             f"Unknown slogdet method '{method}'. Supported methods are 'lu' (`None`), "
             "and 'qr'."
         )
-    kind = method or "lu"
-    if kind == "lu" and a.shape[-1] in (1, 2):
-        kind = "small"
-    return SlogdetResult(*_SLOGDET[kind](a))
+    small = method != "qr" and a.shape[-1] in (1, 2)
+    return SlogdetResult(*_SLOGDET["small" if small else method or "lu"](a))
 
 
 def _cofactor_solve(a: Any, b: Any) -> tuple[Any, Any]:

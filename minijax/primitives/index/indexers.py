@@ -270,8 +270,7 @@ broadcast_to_p = rules.standard_primitive(
     weak_type_rule=lambda x, *, shape: False,
     meaning=lambda x, shape: np.broadcast_to(x, shape),
 )
-broadcast_to_p.without("jvp", "indices are integers, which have no tangents")
-broadcast_to_p.without("transpose", "indices are integers, which have no tangents")
+broadcast_to_p.without("jvp transpose", "indices are integers, without tangents")
 
 
 @broadcast_to_p.def_batch

@@ -271,8 +271,7 @@ def _axis_index_batch(axis_data, args, dims, *, axis_name):
 
 
 axis_index_p.def_lowering(manual_lowering.axis_index)
-axis_index_p.without("jvp", "it has no arguments")
-axis_index_p.without("transpose", "it has no arguments")
+axis_index_p.without("jvp transpose", "it has no arguments")
 
 
 def axis_index(axis_name: Axes) -> Any:

@@ -42,6 +42,7 @@ from minijax.core.rules import (
     standard_primitive,
 )
 from minijax.primitives.elementwise import comparing
+from minijax.primitives.families import lower_fun
 from minijax.primitives.linear.matmul_precision import canonicalize_precision
 from minijax.primitives.linear.products import dot_general
 from minijax.primitives.reduce import cumulative
@@ -276,9 +277,7 @@ def _dense_product(lhs, rhs, group_sizes, *, ragged_dot_dimension_numbers, **par
     return dot_general(lhs, rhs, numbers, **_types_of(params))
 
 
-@ragged_dot_general_p.def_lowering
-def _ragged_lowering(ctx, *operands, **params) -> Any:
-    return ctx.lower_fun(_dense_product, *operands, **params)
+ragged_dot_general_p.def_lowering(lower_fun(_dense_product))
 
 
 def _ragged_instruction(

@@ -173,8 +173,9 @@ def _rng_uniform_lowering(ctx, a, b, *, shape: Shape) -> Any:
 rng_uniform_p = register(Primitive("rng_uniform"))
 rng_uniform_p.def_abstract_eval(_rng_uniform_type)
 rng_uniform_p.def_lowering(_rng_uniform_lowering)
-for _rule in ("meaning", "jvp", "transpose", "batch"):
-    rng_uniform_p.without(_rule, "its numbers are not a function of its operands")
+rng_uniform_p.without(
+    "meaning jvp transpose batch", "its numbers are not a function of its operands"
+)
 
 
 # -- what the two generators do -----------------------------------------------------

@@ -85,6 +85,7 @@ from minijax.core.effects import Effect
 from minijax.core.rules import Dims
 from minijax.core.state import state
 from minijax.core.trees import tree_flatten, tree_leaves, tree_unflatten
+from minijax.primitives.families import refusal
 from minijax.primitives.shape import broadcasting
 from minijax.programs.control_flow import scans
 from minijax.programs.debugging import finiteness
@@ -391,13 +392,8 @@ def _callback_primitive(
     def callback_now(*args, callback: Callable, result_avals, **params) -> list[Array]:
         return call_now(callback, args, result_avals, effect_of(**params), name)
 
-    @primitive.def_jvp_rule
-    def callback_jvp(primals, tangents, **_) -> Any:
-        raise errors.value_error(no_jvp)
-
-    @primitive.def_transpose
-    def callback_transpose(cts, *args, **_) -> Any:
-        raise errors.value_error(no_transpose)
+    primitive.def_jvp_rule(refusal(no_jvp))
+    primitive.def_transpose(refusal(no_transpose))
 
     @primitive.def_lowering
     def callback_lowering(ctx, *operands, callback: Callable, **params) -> list[Any]:

@@ -45,6 +45,7 @@ from minijax.core.language import (
     register,
     unmapped_aval,
 )
+from minijax.primitives.families import refusal
 from minijax.programs.callbacks import callback
 from minijax.support.devices.layouts import Layout
 from minijax.values.ref_avals import abstract_token
@@ -178,21 +179,13 @@ def _ffi_type(*avals, result_avals: Sequence[Any], has_side_effect: bool, **_) -
     return list(result_avals), effects
 
 
-_NO_DERIVATIVE = (
-    "The FFI call to `{}` cannot be differentiated: nobody knows what the native "
-    "function computes. Wrap it in `custom_jvp` or `custom_vjp`, whose rule may be "
-    "another FFI call."
+_no_derivative = refusal(
+    "The FFI call to `{target_name}` cannot be differentiated: nobody knows what the "
+    "native function computes. Wrap it in `custom_jvp` or `custom_vjp`, whose rule may "
+    "be another FFI call."
 )
-
-
-@ffi_call_p.def_jvp_rule
-def _ffi_jvp(primals, tangents, *, target_name: str, **_) -> Any:
-    raise errors.value_error(_NO_DERIVATIVE.format(target_name))
-
-
-@ffi_call_p.def_transpose
-def _ffi_transpose(cts, *args, target_name: str, **_) -> Any:
-    raise errors.value_error(_NO_DERIVATIVE.format(target_name))
+ffi_call_p.def_jvp_rule(_no_derivative)
+ffi_call_p.def_transpose(_no_derivative)
 
 
 @ffi_call_p.def_batch

@@ -21,9 +21,7 @@ from minijax.values.concrete import is_concrete
 
 platform_index_p = register(Primitive("platform_index"))
 platform_index_p.def_abstract_eval(lambda *_, **__: ShapedArray((), np.int32))
-platform_index_p.without("jvp", "the index is an integer that depends on nothing")
-platform_index_p.without("transpose", "the index is an integer that depends on nothing")
-platform_index_p.without("batch", "the index depends on nothing that could be mapped")
+platform_index_p.without("jvp transpose batch", "the index depends on nothing")
 
 
 @platform_index_p.def_lowering

@@ -32,6 +32,7 @@ from minijax.core.language import (
 )
 from minijax.core.rules import Zero, instantiate
 from minijax.core.trees import tree_flatten, tree_unflatten
+from minijax.primitives.families import lower_fun
 from minijax.primitives.refs.ref_blocks import discharge_rules
 from minijax.primitives.refs.ref_effects import RefEffect
 from minijax.primitives.refs.references import ref_get
@@ -66,9 +67,7 @@ def _pure(*contents: Any, jaxpr: Jaxpr, **_: Any) -> list[Any]:
 run_state_p.impl = _pure
 
 
-@run_state_p.def_lowering
-def _run_state_lowering(ctx, *operands, **params) -> list[Any]:
-    return ctx.lower_fun(_pure, *operands, **params)
+run_state_p.def_lowering(lower_fun(_pure))
 
 
 @run_state_p.def_jvp_rule

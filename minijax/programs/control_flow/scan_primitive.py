@@ -60,6 +60,7 @@ from minijax.core.language import (
     weakref_lru_cache,
 )
 from minijax.core.rules import Accumulator, Zero, instantiate, match_axis, zeros_of
+from minijax.primitives.families import lower_fun
 from minijax.primitives.index import dynamic_slicing
 from minijax.primitives.refs.mutable_arrays import RefAccumulator
 from minijax.primitives.refs.ref_blocks import discharge_rules
@@ -177,11 +178,6 @@ def _scan_type(*avals, **params) -> tuple:
     return loop.out_avals, positional(jaxpr.effects, jaxpr.jaxpr.invars)
 
 
-@scan_p.def_lowering
-def _scan_lowering(ctx, *operands, **params) -> list[Any]:
-    return ctx.lower_fun(_as_while, *operands, **params)
-
-
 def _as_while(*args: Any, **params: Any) -> list[Any]:
     """The scan as a `while` that slices rows off and writes rows.
 
@@ -244,6 +240,9 @@ def _as_while(*args: Any, **params: Any) -> list[Any]:
         pairs = zip(last, ys) if reverse else zip(ys, last)
         ys = [joining.concatenate(list(pair), 0) for pair in pairs]
     return [*carry, *ys]
+
+
+scan_p.def_lowering(lower_fun(_as_while))
 
 
 def _stacked(aval: Any, count: int) -> Any:

@@ -31,6 +31,7 @@ from minijax.core.rules import (
 )
 from minijax.core.signatures import check_callable
 from minijax.core.trees import tree_flatten, tree_leaves, tree_unflatten
+from minijax.primitives.families import lower_fun
 from minijax.programs.calls import run_eagerly
 from minijax.programs.control_flow.bodies import batched_leading, trace_with_consts
 from minijax.programs.control_flow.operands import either, fixpoint, split_list
@@ -376,6 +377,4 @@ def _linear_solve_batch(
     return outputs, [0 if flag else None for flag in solved]
 
 
-@linear_solve_p.def_lowering
-def _linear_solve_lowering(ctx, *operands, **params) -> list[Any]:
-    return ctx.lower_fun(_linear_solve_impl, *operands, **params)
+linear_solve_p.def_lowering(lower_fun(_linear_solve_impl))

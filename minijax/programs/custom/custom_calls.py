@@ -151,8 +151,7 @@ def def_custom_call(primitive: CustomCallPrimitive) -> CustomCallPrimitive:
     primitive.transpose = _transpose
     primitive.dce = _dce
     enter(discharge_rules, primitive, _discharge)
-    for rule in ("jvp", "batch"):
-        primitive.without(rule, "traces treat custom calls by a method of their own")
+    primitive.without("jvp batch", "traces treat custom calls by their own method")
     language.register(primitive)
     return primitive
 

@@ -25,6 +25,7 @@ from minijax.primitives.shape import broadcasting
 from minijax.primitives.shape.joining import concatenate
 from minijax.programs.linear_algebra.decompositions import (
     INT32,
+    JAX_HAS_NONE,
     Native,
     call_native,
     decomposition,
@@ -44,17 +45,16 @@ from minijax.programs.linear_algebra.matrices import is_complex, real_dtype
 # ----------------------------------------------------------------------------------
 
 
-def _hessenberg_shapes(shape: Shape) -> list[Shape]:
-    return [shape, (square("hessenberg", shape) - 1,)]
-
-
 hessenberg_p = decomposition(
-    "hessenberg", _hessenberg_shapes, lambda dtype: [dtype, dtype]
+    "hessenberg",
+    lambda shape: [square("hessenberg", shape), (shape[0] - 1,)],
+    lambda dtype: [dtype, dtype],
+    no_derivative=JAX_HAS_NONE,
 )
 
 
 def _tridiagonal_shapes(shape: Shape, **_) -> list[Shape]:
-    size = square("tridiagonal", shape)
+    size = square("tridiagonal", shape)[0]
     if size == 0:
         raise ValueError("The input to tridiagonal must have rows. Got shape (0, 0).")
     return [shape, (size,), (size - 1,), (size - 1,)]
@@ -64,6 +64,7 @@ tridiagonal_p = decomposition(
     "tridiagonal",
     _tridiagonal_shapes,
     lambda dtype, **_: [dtype, real_dtype(dtype), real_dtype(dtype), dtype],
+    no_derivative=JAX_HAS_NONE,
 )
 native(
     tridiagonal_p,
@@ -79,15 +80,13 @@ def _all_rows(aval: ShapedArray) -> dict[str, Any]:
 native(hessenberg_p, Native("gehrd", _all_rows))
 
 
-def _schur_shapes(shape: Shape, *, compute_schur_vectors: bool, **_) -> list[Shape]:
-    square("schur", shape)
-    return [shape] * (1 + compute_schur_vectors)
-
-
 schur_p = decomposition(
     "schur",
-    _schur_shapes,
+    lambda shape, compute_schur_vectors, **_: (
+        [square("schur", shape)] * (1 + compute_schur_vectors)
+    ),
     lambda dtype, compute_schur_vectors, **_: [dtype] * (1 + compute_schur_vectors),
+    no_derivative=JAX_HAS_NONE,
 )
 
 
@@ -108,9 +107,6 @@ def _schur_extra(aval: ShapedArray, *, compute_schur_vectors, **_) -> list:
 
 
 native(schur_p, Native("gees", _schur_options, _schur_extra))
-for _primitive in (hessenberg_p, tridiagonal_p, schur_p):
-    for _rule in ("jvp", "transpose"):
-        _primitive.without(_rule, "JAX has none either")
 
 
 def hessenberg(a: Any) -> tuple[Any, Any]:

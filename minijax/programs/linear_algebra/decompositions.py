@@ -32,9 +32,11 @@ from minijax.core.rules import (
 )
 from minijax.primitives import families
 from minijax.primitives.shape import broadcasting
+from minijax.programs.callbacks.foreign_calls import attribute
 from minijax.programs.linear_algebra.matrices import is_complex
 
 INT32 = np.dtype(np.int32)
+JAX_HAS_NONE = "JAX has none either"
 
 
 def decomposition(
@@ -46,6 +48,7 @@ def decomposition(
     accepted: Sequence[set] | None = None,
     batches: bool = True,
     meaning: Callable | None = None,
+    no_derivative: str = "",
 ) -> Primitive:
     """A primitive of stacks of matrices.
 
@@ -60,9 +63,13 @@ def decomposition(
         the same dtype.
       batches: whether operands may have axes before those.
       meaning: the reference in NumPy.
+      no_derivative: why it has none; else its jvp is made of other operations.
     """
     primitive = register(Primitive(name, multiple_results=dtypes is not None))
     primitive.meaning = meaning
+    primitive.without("transpose", "its jvp is made of products and solves")
+    if no_derivative:
+        primitive.without("jvp transpose", no_derivative)
 
     def rule(*avals: ShapedArray, **params) -> Any:
         kinds = accepted or [floats | complexes] * len(avals)
@@ -122,13 +129,13 @@ def with_joined_columns(solve: Callable[[Any], Any], b: Any, axis: int) -> Any:
     return shaping.reshape(solve(shaping.reshape(b, joined)), shape)
 
 
-def square(name: str, shape: Shape) -> int:
-    """The size of square matrices; ValueError for others."""
+def square(name: str, shape: Shape) -> Shape:
+    """The shape of square matrices; ValueError for others."""
     if shape[0] != shape[1]:
         raise ValueError(
             f"The input to {name} must be a square matrix. Got shape {shape}."
         )
-    return shape[0]
+    return shape
 
 
 def letter(value: str) -> np.uint8:
@@ -174,18 +181,11 @@ def call_native(
             return slowest_last
         return (slowest_last[1], slowest_last[0], *slowest_last[2:])
 
-    def attribute(value: Any) -> Any:
-        if isinstance(value, str):
-            return hlo.string(value)
-        if isinstance(value, bool):
-            return hlo.ir.BoolAttr.get(value)
-        return hlo.ir.IntegerAttr.get(hlo.element_type(value.dtype), int(value))
-
     call = hlo_parts.custom_call(
         target,
         [tensor_type(aval) for aval in results],
         operands,
-        {name: attribute(value) for name, value in attributes.items()},
+        {name: attribute(name, value) for name, value in attributes.items()},
         operand_layouts=[order(aval) for aval in ctx.avals_in],
         result_layouts=[order(aval) for aval in results],
         aliases=dict(aliases),

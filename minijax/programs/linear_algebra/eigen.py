@@ -98,7 +98,7 @@ def _all_of(subset: Any, size: int, what: str) -> None:
 
 
 def _eigh_shapes(shape: Shape, *, subset_by_index, **_) -> list[Shape]:
-    size = count = square("eigh", shape)
+    size = count = square("eigh", shape)[0]
     if subset_by_index is not None:
         count = subset_by_index[1] - subset_by_index[0]
     return [(size, count), (count,)]
@@ -125,9 +125,6 @@ def _eigh_jvp(primals, tangents, **params) -> tuple:
     inverse_gaps = _inverse_gaps(w.astype(a.dtype), True)
     inner = matmul(matmul(adjoint(v), da), v)
     return [v, w], [matmul(v, inverse_gaps * inner), diagonal(inner.real)]
-
-
-eigh_p.without("transpose", "its jvp is made of products")
 
 
 def _eigh_options(platform: str) -> Callable[..., dict[str, Any]]:
@@ -196,14 +193,9 @@ def _sides(
     return compute_left_eigenvectors + compute_right_eigenvectors
 
 
-def _eig_shapes(shape: Shape, **params) -> list[Shape]:
-    square("eig", shape)
-    return [shape[:1], *[shape] * _sides(**params)]
-
-
 eig_p = decomposition(
     "eig",
-    _eig_shapes,
+    lambda shape, **params: [square("eig", shape)[:1], *[shape] * _sides(**params)],
     lambda dtype, **params: [complex_dtype(dtype)] * (1 + _sides(**params)),
 )
 
@@ -251,44 +243,38 @@ def _vectors(w: Any, v: Any, da: Any) -> tuple[Any, Any]:
     return diagonal(inner), free + v * factor
 
 
-eig_p.without("transpose", "its jvp is made of products and solves")
+def _eig_lowering(ctx, a, *, implementation, enable_eigvec_derivs, **params) -> list:
+    aval, outs = ctx.avals_in[0], list(ctx.avals_out)
+    on_cpu = ctx.platform == "cpu"
+    if implementation not in (None, EigImplementation.LAPACK) and on_cpu:
+        raise ValueError("Only the lapack implementation is supported on CPU.")
+    if implementation is EigImplementation.CUSOLVER:
+        raise NotImplementedError("eig does not call cuSOLVER here: leave it out.")
+    if empty([aval]):
+        return [ctx.full_like(0, out) for out in outs]
+    wanted = [params[f"compute_{s}_eigenvectors"] for s in ("left", "right")]
+    options: dict[str, Any]
+    if on_cpu:
+        name = lapack.target("geev", aval.dtype)
+        modes = [letter("V" if flag else "N") for flag in wanted]
+        options = dict(zip(("compute_left", "compute_right"), modes))
+    else:
+        name = "cuhybrid_eig_" + ("comp" if is_complex(aval) else "real")
+        magma = "on" if implementation is EigImplementation.MAGMA else "off"
+        options = {"magma": magma, "left": wanted[0], "right": wanted[1]}
+    values = ShapedArray(aval.shape[:-1], aval.dtype)
+    vectors = ShapedArray(aval.shape, complex_dtype(aval.dtype))
+    parts = 1 if is_complex(aval) else 2
+    types = [*[values] * parts, vectors, vectors, info_of(ctx)]
+    *w, left, right, info = call_native(ctx, name, [a], types, options)
+    if parts == 2:
+        w = [ctx.operation("complex")(*w)]
+    kept = [x for x, flag in zip((left, right), wanted) if flag]
+    return nan_where_failed(ctx, info, [*w, *kept], outs)
 
 
-def _eig_lowering(platform: str) -> None:
-    def lower(ctx, a, *, implementation, enable_eigvec_derivs, **params) -> list:
-        aval, outs = ctx.avals_in[0], list(ctx.avals_out)
-        library = EigImplementation.LAPACK
-        if implementation not in (None, library) and platform == "cpu":
-            raise ValueError("Only the lapack implementation is supported on CPU.")
-        if implementation is EigImplementation.CUSOLVER:
-            raise NotImplementedError("eig does not call cuSOLVER here: leave it out.")
-        if empty([aval]):
-            return [ctx.full_like(0, out) for out in outs]
-        wanted = [params[f"compute_{s}_eigenvectors"] for s in ("left", "right")]
-        options: dict[str, Any]
-        if platform == "cpu":
-            name = lapack.target("geev", aval.dtype)
-            modes = [letter("V" if flag else "N") for flag in wanted]
-            options = dict(zip(("compute_left", "compute_right"), modes))
-        else:
-            name = "cuhybrid_eig_" + ("comp" if is_complex(aval) else "real")
-            magma = "on" if implementation is EigImplementation.MAGMA else "off"
-            options = {"magma": magma, "left": wanted[0], "right": wanted[1]}
-        values = ShapedArray(aval.shape[:-1], aval.dtype)
-        vectors = ShapedArray(aval.shape, complex_dtype(aval.dtype))
-        parts = 1 if is_complex(aval) else 2
-        types = [*[values] * parts, vectors, vectors, info_of(ctx)]
-        *w, left, right, info = call_native(ctx, name, [a], types, options)
-        if parts == 2:
-            w = [ctx.operation("complex")(*w)]
-        kept = [x for x, flag in zip((left, right), wanted) if flag]
-        return nan_where_failed(ctx, info, [*w, *kept], outs)
-
-    eig_p.def_lowering(lower, platform)
-
-
-_eig_lowering("cpu")
-_eig_lowering("cuda")
+for _platform in ("cpu", "cuda"):
+    eig_p.def_lowering(_eig_lowering, _platform)
 
 
 def eig(
@@ -387,18 +373,14 @@ def _svd_jvp(primals, tangents, *, full_matrices, compute_uv, **params) -> tuple
         return [s, u, vt], [ds, du, adjoint(dv)]
 
 
-svd_p.without("transpose", "its jvp is made of products")
+_WITH_SIDES: dict[str, Any] = {"compute_uv": True, "subset_by_index": None}
 
 
 def _svd_of_empty(a: Any, *, full_matrices: bool, compute_uv: bool) -> list:
     *batch, rows, columns = a.shape
     s = broadcasting.full((*batch, 0), 0, real_dtype(a.dtype))
-    if not compute_uv:
-        return [s]
-    sides = [(rows, rows), (columns, columns)]
-    if not full_matrices:
-        sides = [(rows, 0), (0, columns)]
-    return [s, *(eye(a.dtype, *side, batch) for side in sides)]
+    _, *sides = _svd_shapes((rows, columns), full_matrices=full_matrices, **_WITH_SIDES)
+    return [s, *(eye(a.dtype, m, n, batch) for m, n in sides)][: 1 + 2 * compute_uv]
 
 
 @svd_p.def_lowering
@@ -412,14 +394,9 @@ def _svd_lowering(
     if 0 in (rows, columns):
         params = {"full_matrices": full_matrices, "compute_uv": compute_uv}
         return ctx.lower_fun(_svd_of_empty, a, **params)
-    left, right = (rows, columns) if full_matrices else (rank, rank)
-    types = [
-        aval,
-        outs[0],
-        ShapedArray((*batch, rows, left), aval.dtype),
-        ShapedArray((*batch, right, columns), aval.dtype),
-        info_of(ctx),
-    ]
+    _, *sides = _svd_shapes((rows, columns), full_matrices=full_matrices, **_WITH_SIDES)
+    of_sides = [ShapedArray((*batch, *side), aval.dtype) for side in sides]
+    types = [aval, outs[0], *of_sides, info_of(ctx)]
     if ctx.platform == "cuda":
         results = _svd_on_gpu(ctx, a, types, full_matrices, compute_uv, algorithm)
     elif ctx.platform == "cpu":

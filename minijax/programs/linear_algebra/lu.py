@@ -17,6 +17,7 @@ from minijax.compile.jit_api import jit
 from minijax.core import shaping
 from minijax.core.language import min_dim
 from minijax.core.rules import Shape, def_zero_jvp, zero_tangent_of
+from minijax.primitives.families import lower_fun
 from minijax.primitives.linear import products
 from minijax.primitives.linear.matmul_precision import Precision
 from minijax.primitives.reduce.sorting import sort_key_val
@@ -81,9 +82,7 @@ def _permutation(pivots: Any, permutation_size: int) -> Any:
     return fori_loop(0, count, lambda i, places: step(i, places, pivots), start)
 
 
-@lu_pivots_to_permutation_p.def_lowering
-def _permutation_lowering(ctx, pivots, **params) -> list:
-    return ctx.lower_fun(_permutation, pivots, **params)
+lu_pivots_to_permutation_p.def_lowering(lower_fun(_permutation))
 
 
 @functools.partial(lu_pivots_to_permutation_p.def_lowering, platform="cuda")
@@ -143,33 +142,28 @@ def _lu_tangent(factors: Any, da: Any, permutation: Any) -> Any:
         return lower @ tril(inner, -1) + triu(inner) @ upper
 
 
-lu_p.without("transpose", "its jvp is made of triangular solves")
+def _lu_lowering(ctx: Any, a: Any) -> list:
+    (of_a,) = ctx.avals_in
+    of_factors, of_pivots, of_permutation = ctx.avals_out
+    on_cpu = ctx.platform == "cpu"
+    name = lapack.target("getrf", of_a.dtype) if on_cpu else "cusolver_getrf_ffi"
+    if empty([of_a]):
+        pivots, results = ctx.full_like(0, of_pivots), [a]
+    else:
+        types = [of_factors, of_pivots, info_of(ctx)]
+        factors, pivots, info = call_native(ctx, name, [a], types, {}, [(0, 0)])
+        results = nan_where_failed(ctx, info, [factors], [of_factors], True)
+
+    def counted_from_zero(pivots: Any) -> list:
+        places = pivots if empty([of_a]) else pivots - np.int32(1)
+        return [places, lu_pivots_to_permutation(places, of_permutation.shape[-1])]
+
+    inner = ctx.replace(avals_in=[of_pivots])
+    return [*results, *inner.lower_fun(counted_from_zero, pivots)]
 
 
-def _lu_lowering(target: str, platform: str) -> None:
-    def lower(ctx: Any, a: Any) -> list:
-        (of_a,) = ctx.avals_in
-        of_factors, of_pivots, of_permutation = ctx.avals_out
-        name = lapack.target(target, of_a.dtype) if platform == "cpu" else target
-        if empty([of_a]):
-            pivots, results = ctx.full_like(0, of_pivots), [a]
-        else:
-            types = [of_factors, of_pivots, info_of(ctx)]
-            factors, pivots, info = call_native(ctx, name, [a], types, {}, [(0, 0)])
-            results = nan_where_failed(ctx, info, [factors], [of_factors], True)
-
-        def counted_from_zero(pivots: Any) -> list:
-            places = pivots if empty([of_a]) else pivots - np.int32(1)
-            return [places, lu_pivots_to_permutation(places, of_permutation.shape[-1])]
-
-        inner = ctx.replace(avals_in=[of_pivots])
-        return [*results, *inner.lower_fun(counted_from_zero, pivots)]
-
-    lu_p.def_lowering(lower, platform)
-
-
-_lu_lowering("getrf", "cpu")
-_lu_lowering("cusolver_getrf_ffi", "cuda")
+for _platform in ("cpu", "cuda"):
+    lu_p.def_lowering(_lu_lowering, _platform)
 
 
 def lu(x: Any) -> tuple[Any, Any, Any]:

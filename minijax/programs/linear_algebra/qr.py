@@ -17,6 +17,7 @@ from minijax.backend import hlo_parts
 from minijax.core.language import get_aval, min_dim
 from minijax.core.lowering import tensor_type
 from minijax.core.rules import Shape, complexes, floats, ints, zero_tangent_of
+from minijax.primitives.families import lower_fun
 from minijax.primitives.shape import broadcasting
 from minijax.primitives.shape.joining import concatenate
 from minijax.primitives.shape.padding import pad
@@ -124,8 +125,7 @@ def _ormqr_shape(
 
 ormqr_p = decomposition("ormqr", _ormqr_shape, ranks=(2, 1, 2))
 for _primitive in (geqrf_p, geqp3_p, householder_product_p, ormqr_p):
-    for _rule in ("jvp", "transpose"):
-        _primitive.without(_rule, "JAX has none either: differentiate `qr`")
+    _primitive.without("jvp transpose", "JAX has none either: differentiate `qr`")
 
 
 def _reflected(a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> Any:
@@ -150,11 +150,7 @@ def _own_params(aval: Any, **params: Any) -> dict[str, Any]:
     return params
 
 
-@ormqr_p.def_lowering
-def _ormqr_lowering(ctx, *operands, **params) -> list:
-    return ctx.lower_fun(_reflected, *operands, **params)
-
-
+ormqr_p.def_lowering(lower_fun(_reflected))
 native(
     ormqr_p,
     Native(("ormqr", "unmqr"), _own_params, fails=False, aliases=((2, 0),)),
@@ -271,9 +267,6 @@ def _tangent_of_rest(q: Any, dq: Any) -> Any:
     return dq @ z_adjoint - (first + rest @ z) @ adjoint(moved)
 
 
-qr_p.without("transpose", "its jvp is made of products and solves")
-
-
 def _qr(a: Any, *, pivoting: bool, full_matrices: bool, use_magma: bool | None) -> list:
     *batch, rows, columns = a.shape
     chosen: list[Any] = []
@@ -298,9 +291,7 @@ def _qr(a: Any, *, pivoting: bool, full_matrices: bool, use_magma: bool | None) 
     return [q, triu(r), *chosen]
 
 
-@qr_p.def_lowering
-def _qr_lowering(ctx, a, **params) -> list:
-    return ctx.lower_fun(_qr, a, **params)
+qr_p.def_lowering(lower_fun(_qr))
 
 
 def qr(

@@ -6,6 +6,7 @@ In JAX: `lax/linalg.py`.
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,11 @@ from minijax.core.rules import (
     moveaxis,
 )
 from minijax.primitives.elementwise import extrema
+from minijax.primitives.families import lower_fun
 from minijax.primitives.shape.squeezing import expand_dims, squeeze
 from minijax.programs.control_flow.conditionals import cond
 from minijax.programs.linear_algebra.decompositions import (
+    JAX_HAS_NONE,
     Native,
     call_native,
     decomposition,
@@ -52,7 +55,7 @@ from minijax.programs.linear_algebra.matrices import (
 
 
 def _solve_shape(a: Shape, b: Shape, *, left_side: bool, **_) -> Shape:
-    if square("triangular_solve", a) != b[0 if left_side else 1]:
+    if square("triangular_solve", a)[0] != b[0 if left_side else 1]:
         raise ValueError(
             f"Incompatible shapes for arguments to triangular_solve: {a} and {b}."
         )
@@ -84,14 +87,11 @@ def _tangent_of_matrix(da, x, a, b, **params) -> Any:  # -a⁻¹ da x, or -x da 
     da = transposed(da) if params["transpose_a"] else da
     da = conjugate(da) if params["conjugate_a"] else da
     rows, columns = b.shape[-2:]
+    solve: Callable = functools.partial(triangular_solve, a, **params)
     # The product that leaves the smaller system is taken first.
-    if left and rows > columns:
-        return triangular_solve(a, matmul(da, x), **params)
     if left:
-        return matmul(triangular_solve(a, da, **params), x)
-    if rows < columns:
-        return triangular_solve(a, matmul(x, da), **params)
-    return matmul(x, triangular_solve(a, da, **params))
+        return solve(matmul(da, x)) if rows > columns else matmul(solve(da), x)
+    return solve(matmul(x, da)) if rows < columns else matmul(x, solve(da))
 
 
 def_jvp_with_output(
@@ -123,40 +123,29 @@ def _solve_batch(axis_data, args, dims, **params) -> tuple:
 def _solve_lowering(
     ctx, a, b, *, left_side, lower, transpose_a, conjugate_a, unit_diagonal
 ) -> Any:
+    dtype = ctx.avals_in[0].dtype
+    kind = (
+        ("ADJOINT" if conjugate_a else "TRANSPOSE") if transpose_a else "NO_TRANSPOSE"
+    )
     if conjugate_a and not transpose_a:
-        a, conjugate_a = hlo.chlo.conj(a), False
-    kind = "ADJOINT" if conjugate_a else "TRANSPOSE"
+        a = hlo.chlo.conj(a)
+    if ctx.platform == "cpu" and dtype.itemsize >= 4 and not empty(ctx.avals_in):
+        options = {
+            "side": letter("L" if left_side else "R"),
+            "trans_x": letter({"ADJOINT": "C"}.get(kind, kind[0])),
+            "diag": letter("U" if unit_diagonal else "N"),
+            **triangle(lower),
+        }
+        name = lapack.target("trsm", dtype)
+        return call_native(ctx, name, (a, b), ctx.avals_out, options, [(1, 0)])
     return hlo.stablehlo.triangular_solve(
         a,
         b,
         left_side=left_side,
         lower=lower,
         unit_diagonal=unit_diagonal,
-        transpose_a=hlo.stablehlo.TransposeAttr.get(
-            kind if transpose_a else "NO_TRANSPOSE"
-        ),
+        transpose_a=hlo.stablehlo.TransposeAttr.get(kind),
     )
-
-
-def _solve_on_cpu(ctx, a, b, **params) -> Any:
-    dtype = ctx.avals_in[0].dtype
-    if dtype.itemsize < 4 or empty(ctx.avals_in):
-        return _solve_lowering(ctx, a, b, **params)
-    conjugated = params["conjugate_a"]
-    if conjugated and not params["transpose_a"]:
-        a = hlo.chlo.conj(a)
-    kind = "C" if conjugated else "T"
-    options = {
-        "side": letter("L" if params["left_side"] else "R"),
-        "trans_x": letter(kind if params["transpose_a"] else "N"),
-        "diag": letter("U" if params["unit_diagonal"] else "N"),
-        **triangle(params["lower"]),
-    }
-    name = lapack.target("trsm", dtype)
-    return call_native(ctx, name, (a, b), ctx.avals_out, options, [(1, 0)])
-
-
-triangular_solve_p.def_lowering(_solve_on_cpu, "cpu")
 
 
 def triangular_solve(
@@ -201,11 +190,6 @@ def triangular_solve(
 # ----------------------------------------------------------------------------------
 
 
-def _cholesky_shape(shape: Shape) -> Shape:
-    square("cholesky", shape)
-    return shape
-
-
 def _cholesky_meaning(x):
     """L; above the diagonal stays what was there, as LAPACK leaves it."""
     lower, strict = np.tril(x), np.tril(x, -1)
@@ -213,7 +197,9 @@ def _cholesky_meaning(x):
     return factor + np.triu(x, 1)
 
 
-cholesky_p = decomposition("cholesky", _cholesky_shape, meaning=_cholesky_meaning)
+cholesky_p = decomposition(
+    "cholesky", lambda shape: square("cholesky", shape), meaning=_cholesky_meaning
+)
 
 
 @cholesky_p.def_jvp_rule
@@ -231,9 +217,6 @@ def _cholesky_jvp(primals, tangents) -> tuple:
     halved = expand_dims(halved, range(x.ndim - 2))
     inner = triangular_solve(factor, inner, left_side=True, lower=True)
     return factor, matmul(factor, tril(inner) / halved)
-
-
-cholesky_p.without("transpose", "its jvp is made of triangular solves")
 
 
 @cholesky_p.def_lowering
@@ -279,9 +262,9 @@ cholesky_update_p = decomposition(
     accepted=[floats, floats],
     batches=False,
     meaning=lambda r, w: np.linalg.cholesky(r.T @ r + np.outer(w, w)).T,
+    no_derivative=JAX_HAS_NONE,
 )
-for _rule in ("jvp", "transpose", "batch"):
-    cholesky_update_p.without(_rule, "JAX has none either")
+cholesky_update_p.without("batch", JAX_HAS_NONE)
 
 
 def _rotation(x: Any, y: Any) -> tuple[Any, Any]:
@@ -303,9 +286,7 @@ def _updated(r: Any, w: Any) -> Any:
     return r
 
 
-@cholesky_update_p.def_lowering
-def _update_lowering(ctx, r, w) -> list:
-    return ctx.lower_fun(_updated, r, w)
+cholesky_update_p.def_lowering(lower_fun(_updated))
 
 
 def cholesky_update(r_matrix: Any, w_vector: Any) -> Any:
@@ -335,17 +316,15 @@ symmetric_product_p = decomposition(
     meaning=lambda a, c, alpha, beta: (
         alpha * (a @ np.swapaxes(a, -1, -2)) + beta * c
     ).astype(c.dtype),
+    no_derivative=JAX_HAS_NONE,
 )
-for _rule in ("jvp", "transpose"):
-    symmetric_product_p.without(_rule, "JAX has none either")
 
 
-@symmetric_product_p.def_lowering
-def _product_lowering(ctx, a, c, **params) -> list:
-    def product(a: Any, c: Any, *, alpha: float, beta: float) -> Any:
-        return alpha * matmul(a, transposed(a)) + beta * c
+def _product(a: Any, c: Any, *, alpha: float, beta: float) -> Any:
+    return alpha * matmul(a, transposed(a)) + beta * c
 
-    return ctx.lower_fun(product, a, c, **params)
+
+symmetric_product_p.def_lowering(lower_fun(_product))
 
 
 def symmetric_product(

@@ -20,6 +20,7 @@ from minijax.backend import hlo_parts
 from minijax.core import errors, hlo, language
 from minijax.core.signatures import check_callable, wraps
 from minijax.core.trees import tree_flatten, tree_unflatten
+from minijax.primitives.families import refusal
 from minijax.programs.callbacks.foreign_calls import HashableArray, attribute
 from minijax.programs.calls import def_call
 from minijax.programs.control_flow.bodies import trace_with_consts
@@ -27,24 +28,13 @@ from minijax.programs.control_flow.bodies import trace_with_consts
 composite_p = language.register(language.Primitive("composite", multiple_results=True))
 def_call(composite_p, "jaxpr")
 composite_p.without("batch", "JAX has none: the name stands for one operation")
-
-
-@composite_p.def_jvp_rule
-def _composite_jvp(primals, tangents, *, name: str, **_) -> Any:
-    raise errors.value_error(_no_derivative("JVP", name))
-
-
-@composite_p.def_transpose
-def _composite_transpose(cts, *args, name: str, **_) -> Any:
-    raise errors.value_error(_no_derivative("Transpose", name))
-
-
-def _no_derivative(rule: str, name: str) -> str:
-    return (
-        f"{rule} rule for composite not implemented: a compiler may put anything in "
-        f"the place of {name!r}. Wrap it in `custom_jvp` or `custom_vjp`, or call its "
-        "decomposition."
-    )
+_no_derivative = refusal(
+    "JVP rule for composite not implemented, nor its transpose: a compiler may have "
+    "another way for {name!r}. Wrap it in `custom_jvp` or `custom_vjp`, or call its "
+    "decomposition."
+)
+composite_p.def_jvp_rule(_no_derivative)
+composite_p.def_transpose(_no_derivative)
 
 
 @composite_p.def_lowering

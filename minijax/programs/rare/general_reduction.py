@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 
 from minijax.core import arithmetic as elementwise
-from minijax.core import batching, hlo, language, partial_eval, rules, shaping, sums
-from minijax.core.rules import AxisData, Zero, batch_at_front, no_axis_name, not_mapped
+from minijax.core import hlo, language, partial_eval, rules, shaping, sums
+from minijax.core.rules import Zero, batch_at_front, not_mapped
 from minijax.core.trees import tree_flatten, tree_unflatten
 from minijax.primitives import families
 from minijax.primitives.elementwise import comparing, extrema
@@ -24,6 +24,7 @@ from minijax.primitives.reduce import reductions
 from minijax.primitives.shape import joining, slicing
 from minijax.primitives.shape.squeezing import expand_dims
 from minijax.support import element_types
+from minijax.transforms.vectorization import vmap
 from minijax.values.concrete import is_concrete
 from minijax.values.inner_programs import jaxpr_as_fun
 
@@ -108,18 +109,10 @@ reduce_p = families.several_results("reduce", _reduce_types, _reduce_meaning)
 def _for_each_entry(closed: language.ClosedJaxpr) -> Callable[..., list[Any]]:
     """A program of scalars as a function of arrays, by one `vmap` for each axis."""
 
-    def along(fun: Callable, size: int) -> Callable:
-        def run(*values: Any) -> list[Any]:
-            axis_data = AxisData(no_axis_name, size)
-            outs, dims = batching.batch(fun, axis_data, values, [0] * len(values))
-            return [rules.match_axis(size, x, dim, 0) for x, dim in zip(outs, dims)]
-
-        return run
-
     def combine(*values: Any) -> list[Any]:
         fun: Callable = jaxpr_as_fun(closed)
-        for size in reversed(language.get_aval(values[0]).shape):
-            fun = along(fun, size)
+        for _ in language.get_aval(values[0]).shape:
+            fun = vmap(fun)
         return fun(*values)
 
     return combine
@@ -195,7 +188,7 @@ def _reduce_lowering(ctx, *values, jaxpr, dimensions, **_) -> list[Any]:
 
 
 @language.weakref_lru_cache
-def _traced(
+def trace_scalars(
     computation: Callable, avals: tuple[language.AbstractValue, ...], tree: Any
 ) -> tuple[language.ClosedJaxpr, Any]:
     """The program of a computation on scalars of these types, and its result's tree."""
@@ -272,7 +265,7 @@ def reduce(
         weak_type = all(map(element_types.is_weakly_typed, (*flat_operands, *starts)))
         return shaping.convert_element_type_to(out, weak_type=weak_type)
     avals = tuple(language.get_aval(start) for start in starts)
-    jaxpr, out_tree = _traced(computation, avals, start_tree)
+    jaxpr, out_tree = trace_scalars(computation, avals, start_tree)
     outs = reduce_p.bind(
         *flat_operands,
         *starts,

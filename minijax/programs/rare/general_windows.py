@@ -17,7 +17,6 @@ from minijax.core import arithmetic as elementwise
 from minijax.core import autodiff, partial_eval, shaping, sums
 from minijax.core.language import (
     ClosedJaxpr,
-    DebugInfo,
     Jaxpr,
     ShapedArray,
     Tracer,
@@ -26,13 +25,13 @@ from minijax.core.language import (
     to_concrete_value,
 )
 from minijax.core.rules import batch_at_front, instantiate
-from minijax.core.trees import tree_flatten, tree_unflatten
+from minijax.core.trees import tree_unflatten
 from minijax.primitives import families
 from minijax.primitives.elementwise import extrema
 from minijax.primitives.linear.convolution_shapes import dilated_shape, padtype_to_pads
 from minijax.primitives.parallel.scalar_programs import lower_scalars
 from minijax.primitives.reduce import reductions, windows
-from minijax.programs.rare.general_reduction import flat_pair, halves
+from minijax.programs.rare.general_reduction import flat_pair, halves, trace_scalars
 from minijax.values.concrete import is_concrete
 
 
@@ -205,17 +204,10 @@ def reduce_window(
         if known is not None:
             return tree_unflatten(tree, [known.bind(operands[0], **params)])
 
-    def flat(*scalars: Any) -> list[Any]:
-        total, entry = halves(scalars)
-        combined = computation(tree_unflatten(tree, total), tree_unflatten(tree, entry))
-        return tree_flatten(combined)[0]
-
     dtypes_in = [get_aval(x).dtype for x in operands]
     starts = [shaping.convert_element_type(s, d) for s, d in zip(starts, dtypes_in)]
-    scalars = [ShapedArray((), dtype) for dtype in dtypes_in]
-    debug_info = DebugInfo("reduce_window", getattr(computation, "__name__", "reducer"))
-    jaxpr, consts = partial_eval.trace_to_jaxpr(flat, [*scalars, *scalars], debug_info)
-    outs = reduce_window_p.bind(
-        *operands, *starts, jaxpr=jaxpr, consts=tuple(consts), **params
-    )
+    scalars = tuple(ShapedArray((), dtype) for dtype in dtypes_in)
+    closed, _ = trace_scalars(computation, scalars, tree)
+    params |= {"jaxpr": closed.jaxpr, "consts": tuple(closed.consts)}
+    outs = reduce_window_p.bind(*operands, *starts, **params)
     return tree_unflatten(tree, outs)

@@ -131,11 +131,10 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Array:
 def _eigh(
     a: Any, b: Any, lower: bool, eigvals_only: bool, eigvals: Any, type: int
 ) -> Any:
-    for name, given, only in (("b", b, None), ("type", type, 1)):
+    options = (("b", b, None), ("type", type, 1), ("eigvals", eigvals, None))
+    for name, given, only in options:
         if given is not only:
             raise NotImplementedError(f"eigh: only {name}={only} is supported.")
-    if eigvals is not None:
-        raise NotImplementedError("eigh: only eigvals=None is supported.")
     (a,) = inexact(a)
     v, w = lax_linalg.eigh(a, lower=lower)
     return w if eigvals_only else (w, v)

@@ -97,6 +97,15 @@ def linear_call_grad(jax):
     return jax.grad(loss), (f32(3), f32(3))
 
 
+@program("a")
+def composite(jax):
+    @functools.partial(jax.lax.composite, name="my.scaled", version=2)
+    def scaled(x, /, *, by, shape, note=None):
+        return x * by, jax.numpy.sum(x)
+
+    return lambda x: scaled(x, by=2.0, shape=(3, 1))[0] + 1, (f32(3),)
+
+
 def _solve(jax, symmetric):
     def by_division(matvec, b):
         return b / matvec(jax.numpy.ones(3))

@@ -82,6 +82,7 @@ _keys = (keys, ())
 EXAMPLES: dict[str, tuple[Callable[..., Any], tuple]] = {
     "add_any": (lambda x: vjp(lambda y: y * jnp.sin(y), x)[1](x)[0], (X,)),
     "addupdate": _through_a_ref,
+    "composite": (lambda x: lax.composite(jnp.sinc, "my.sinc")(x), (X,)),
     "cond": (lambda x: lax.cond(x[0] > 0, jnp.sin, jnp.cos, x), (X,)),
     "custom_jvp_call": (nn.relu, (X,)),
     "custom_linear_solve": (

@@ -66,6 +66,7 @@ DRAWS = {"random_bits", "threefry2x32", "random_gamma"}
 # These run one program with their own operands, once.
 CALLS = {
     "closed_call",
+    "composite",
     "custom_jvp_call",
     "custom_vjp_call",
     "custom_vmap_call",

@@ -256,6 +256,7 @@ PHRASES: dict[str, str] = {
     "run_scoped": "a program with memory of its own",
     # programs inside a program
     "closed_call": "runs a program",
+    "composite": "operations as one, {name}",
     "cond": "one of several programs",
     "custom_lin": "a custom rule's linear part",
     "custom_linear_solve": "x for which A x = b",
