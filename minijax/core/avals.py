@@ -285,7 +285,7 @@ def _numpy_aval(value: np.ndarray | np.generic) -> ShapedArray:
 
 for _kind in (bool, int, float, complex):
     aval_of_class[_kind] = _python_scalar_aval
-aval_of_class[np.ndarray] = _numpy_aval
+aval_of_class |= dict.fromkeys((np.ndarray, np.longdouble, np.clongdouble), _numpy_aval)
 
 
 def _always(aval: ShapedArray) -> Callable[[Any], ShapedArray]:

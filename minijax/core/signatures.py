@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from . import dtypes, errors, language
-from .avals import aval_of_description
+from .avals import aval_of_class, aval_of_description
 from .language import AbstractValue, DebugInfo, Jaxpr, Tracer
 from .state import state
 from .trees import keystr, tree_flatten, tree_flatten_with_path, tree_unflatten
@@ -105,10 +105,10 @@ def type_of_description(value: Any) -> AbstractValue:
     try:
         return language.shaped_abstractify(value)
     except TypeError:
-        if not hasattr(value, "shape") or not hasattr(value, "dtype"):
+        described = {"shape", "dtype"} <= {*dir(value)}
+        if not described or type(value) in aval_of_class:
             raise
-        dtype = dtypes.canonicalize_dtype(value.dtype)
-        return language.ShapedArray(language.canonicalize_shape(value.shape), dtype)
+        return language.ShapedArray(value.shape, dtypes.canonicalize_dtype(value.dtype))
 
 
 @dataclass(frozen=True)

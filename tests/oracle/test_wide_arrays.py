@@ -147,10 +147,6 @@ jax.eval_shape(lambda x: x, x);  jax.grad(lambda y: (y * x).sum())(jnp.ones(3))
 @pytest.mark.parametrize("expression", expressions(FOREIGN))
 def test_dtypes_that_xla_does_not_know(expression, dtype):
     """JAX refuses such arrays with a TypeError; NumPy's scalars have our byte order."""
-    if "double" in dtype and expression.startswith(("jax.make_jaxpr", "jax.eval_")):
-        with pytest.raises(TypeError, match="astype"):  # JAX gives f128, for no machine
-            eval(expression, {"x": np.arange(3).astype(dtype), "jax": minijax})
-        return
     names = {"x": np.arange(3).astype(dtype)}
 
     def program(jax):
@@ -160,7 +156,8 @@ def test_dtypes_that_xla_does_not_know(expression, dtype):
 
 
 WIDER = """jnp.asarray(x);  jax.device_put(x);  jnp.sin(x);  lax.sin(x)
-jnp.ones(3) + x;  jax.jit(lambda y: y)(x);  jax.grad(lambda y: y.sum())(x);  jax.vmap(lambda y: y)(x)"""
+jnp.ones(3) + x;  jax.jit(lambda y: y)(x);  jax.grad(lambda y: y.sum())(x)
+jax.vmap(lambda y: y)(x)"""
 
 
 @pytest.mark.parametrize("expression", expressions(WIDER))
