@@ -8,7 +8,7 @@ done. These few functions are that first step, shared by the files of this room.
 from __future__ import annotations
 
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,20 @@ import numpy as np
 from minijax.core import language
 from minijax.primitives.shape.squeezing import canonicalize_axis as canonicalize_axis
 from minijax.support import element_types
-from minijax.values.concrete import concrete_or_error as concrete_or_error
+from minijax.values import concrete
 from minijax.values.concrete import is_concrete as is_concrete
 from minijax.values.symbolic_sizes import is_symbolic
 
 INT32_MAX = np.iinfo(np.int32).max
+
+
+def concrete_or_error(force: Callable | None, value: Any, context: str = "") -> Any:
+    """`force(value)`, where `value` must not be traced.
+
+    Raises ConcretizationTypeError with `context` for a tracer whose value is unknown.
+    """
+    known = concrete.concrete_or_error(None, value, context)
+    return known if force is None else force(known)
 
 
 def static_index(value: Any, context: str = "") -> int:
