@@ -188,14 +188,11 @@ def _run_program(
     places = [indices[a] for a in own]
     run.place = Place(places, [grid[a] for a in own], mapping.seen_names)
     scalars = [whole(memory) for memory in memories[: mapping.num_index_operands]]
-    blocks = []
-    for number, memory in enumerate(memories):
-        number -= mapping.num_index_operands
-        if 0 <= number < len(mapping.block_mappings):
-            block = mapping.block_mappings[number]
-            blocks.append(_block_of(run, memory, block, indices, scalars))
-        else:
-            blocks.append(whole(memory))
+    mappings = [None] * mapping.num_index_operands + list(mapping.block_mappings)
+    blocks = [
+        _block_of(run, memory, block, indices, scalars) if block else whole(memory)
+        for memory, block in itertools.zip_longest(memories, mappings)
+    ]
     run.watch.begin(blocks)
     run.run(language.ClosedJaxpr(jaxpr), blocks)
 
@@ -295,6 +292,7 @@ class Run:
         raise NotImplementedError(f"the interpreter has no rule for '{eqn.primitive}'.")
 
 
+@language.weakref_lru_cache
 def _variables_read(jaxpr: language.Jaxpr) -> set:
     """The variables that a program uses after they are bound."""
     atoms = itertools.chain(jaxpr.outvars, *(eqn.invars for eqn in jaxpr.eqns))
@@ -349,8 +347,12 @@ def _get(run: Run, eqn, inputs, used) -> list[Any]:
 def _swap(run: Run, eqn, inputs, used) -> list[Any]:
     block, value, *leaves = inputs
     addresses = block.at(trees.tree_unflatten(eqn.params["tree"], leaves))
-    old = run.watch.read(block, addresses, _line(eqn)) if used[0] else None
-    run.watch.write(block, addresses, value, _line(eqn))
+    return _swapped(run, eqn, used, block, addresses, value)
+
+
+def _swapped(run: Run, eqn, used, block, addresses, value, mask=None) -> list[Any]:
+    old = run.watch.read(block, addresses, _line(eqn), mask) if used[0] else None
+    run.watch.write(block, addresses, value, _line(eqn), mask)
     return [old]
 
 
@@ -365,14 +367,9 @@ def _addupdate(run: Run, eqn, inputs, used) -> list[Any]:
     return []
 
 
-def _mask_of(mask: Any, addresses: np.ndarray) -> Any:
-    return None if mask is None else np.broadcast_to(mask, addresses.shape)
-
-
 def _masked_load(run: Run, eqn, inputs, used) -> list[Any]:
     block, indexers, mask, other = trees.tree_unflatten(eqn.params["args_tree"], inputs)
     addresses = block.at(indexers)
-    mask = _mask_of(mask, addresses)
     values = run.watch.read(block, addresses, _line(eqn), mask)
     if mask is not None and other is not None:
         values = np.where(mask, values, np.asarray(other, values.dtype))
@@ -381,13 +378,7 @@ def _masked_load(run: Run, eqn, inputs, used) -> list[Any]:
 
 def _masked_swap(run: Run, eqn, inputs, used) -> list[Any]:
     block, indexers, value, mask = trees.tree_unflatten(eqn.params["args_tree"], inputs)
-    addresses = block.at(indexers)
-    mask = _mask_of(mask, addresses)
-    old = None
-    if used[0]:
-        old = run.watch.read(block, addresses, _line(eqn), mask)
-    run.watch.write(block, addresses, value, _line(eqn), mask)
-    return [old]
+    return _swapped(run, eqn, used, block, block.at(indexers), value, mask)
 
 
 _UPDATES: dict[str, Callable] = {
@@ -405,7 +396,6 @@ def _atomic(run: Run, eqn, inputs, used) -> list[Any]:
     """Atomic updates do not race: they leave the journal as it was."""
     block, indexers, value, mask = trees.tree_unflatten(eqn.params["args_tree"], inputs)
     addresses = block.at(indexers)
-    mask = _mask_of(mask, addresses)
     memory, journal = block.memory, block.memory.journal
     update = _UPDATES[eqn.params["atomic_type"].value]
     block.memory.journal = type(journal)(memory.values.size)

@@ -11,6 +11,7 @@ here the order of programs is known from the grid.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -146,15 +147,25 @@ def block_at(
     memory: Memory, starts: Sequence[int], sizes: Sequence[int], squeezed: Sequence[int]
 ) -> Block:
     """The block of given sizes from an element on; beyond the array it is padding."""
-    axes = [start + np.arange(size) for start, size in zip(starts, sizes)]
-    addresses = np.zeros((1,) * len(axes), np.int64)
-    inside = np.ones((1,) * len(axes), bool)
-    for axis, (index, length) in enumerate(zip(axes, memory.shape)):
-        along = index.reshape([-1 if a == axis else 1 for a in range(len(axes))])
-        addresses = addresses * length + along
-        inside = inside & (along >= 0) & (along < length)
-    addresses = np.where(inside, addresses, PADDING)
+    first = 0
+    for start, length in zip(starts, memory.shape):
+        first = first * length + start
+    addresses = _block_at_zero(memory.shape, tuple(sizes)) + first
+    for axis, (start, length) in enumerate(zip(starts, memory.shape)):
+        if start < 0 or start + sizes[axis] > length:
+            along = start + np.arange(sizes[axis])
+            outside = np.flatnonzero((along < 0) | (along >= length))
+            addresses[(slice(None),) * axis + (outside,)] = PADDING
     return Block(memory, addresses.squeeze(tuple(squeezed)))
+
+
+@functools.lru_cache(maxsize=64)
+def _block_at_zero(shape: tuple[int, ...], sizes: tuple[int, ...]) -> np.ndarray:
+    """The addresses of a block that begins at the first element."""
+    addresses = np.zeros(sizes, np.int64)
+    for along, length in zip(np.indices(sizes), shape):
+        addresses = addresses * length + along
+    return addresses
 
 
 def _select(addresses: np.ndarray, indexer: NDIndexer) -> np.ndarray:
@@ -212,14 +223,10 @@ class Watch:
     def read(self, block: Block, addresses: np.ndarray, line: str, mask: Any = None):
         """The values at addresses; those outside, and masked ones, have no value."""
         memory = block.memory
-        used = np.ones(addresses.shape, bool) if mask is None else mask
-        self._check_outside("reads", memory, block, addresses, used, line)
-        real = used & (addresses >= 0)
+        real = self._reached("reads", block, addresses, line, mask)
+        touched = addresses[real].reshape(-1)
         values = np.full(addresses.shape, self.empty(memory.values.dtype))
         values[real] = memory.values[addresses[real]]
-        if (used & (addresses == PADDING)).any():
-            self._padding(memory, block, line)
-        touched = addresses[real]
         unwritten = touched[~memory.written[touched]]
         if unwritten.size and self.params.uninitialized_memory == "nan":
             self._uninitialized(memory, int(unwritten[0]), unwritten.size, line)
@@ -235,11 +242,10 @@ class Watch:
     def write(self, block: Block, addresses, value, line: str, mask: Any = None):
         """Put values at addresses; what is padding or masked out is dropped."""
         memory = block.memory
-        used = np.ones(addresses.shape, bool) if mask is None else mask
-        self._check_outside("writes", memory, block, addresses, used, line)
-        real = used & (addresses >= 0)
-        touched = addresses[real]
-        memory.values[touched] = np.broadcast_to(value, addresses.shape)[real]
+        real = self._reached("writes", block, addresses, line, mask)
+        touched = addresses[real].reshape(-1)
+        value = np.broadcast_to(value, addresses.shape)
+        memory.values[touched] = value[real].reshape(-1)
         memory.written[touched] = True
         if not self.params.detect_races:
             return
@@ -302,10 +308,20 @@ class Watch:
             Finding(kind, memory.name, element, self.place, line, message, **more)
         )
 
-    def _check_outside(self, verb, memory, block, addresses, used, line) -> None:
+    def _reached(self, verb: str, block: Block, addresses, line: str, mask) -> Any:
+        """Which elements an access reaches, `...` for all; tells of the others."""
+        if mask is None and addresses.min(initial=0) >= 0:
+            return ...
+        used = np.broadcast_to(True if mask is None else mask, addresses.shape)
         outside = used & (addresses == OUTSIDE)
-        if not outside.any():
-            return
+        if outside.any():
+            self._outside(verb, block, outside, line)
+        if verb == "reads" and (used & (addresses == PADDING)).any():
+            self._padding(block.memory, block, line)
+        return used & (addresses >= 0)
+
+    def _outside(self, verb: str, block: Block, outside: Any, line: str) -> None:
+        memory = block.memory
         message = (
             f"program {self.place} {verb} outside of {memory.name}, a ref of shape "
             f"{block.shape}: {outside.sum()} of {outside.size} elements of the access "
@@ -339,6 +355,8 @@ class Watch:
         )
 
     def _races(self, verb, other_verb, memory, touched, others, lines, line) -> None:
+        if others.max(initial=NOBODY) == NOBODY:
+            return
         found = np.flatnonzero(self.schedule.unordered(self.program, others))
         if not found.size:
             return

@@ -94,7 +94,7 @@ def rounded(value: Any) -> Any:
     if not isinstance(value, float):
         return value
     short = round(value, 1)
-    return int(short) if short == int(short) else short
+    return int(short) if short.is_integer() else short
 
 
 def colour(name: str, dark: bool = False) -> str:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import itertools
-import json
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -556,10 +555,19 @@ class Scene:
         """Returns the scene as the player takes it: drawings that are the same stand
         there once."""
         drawings: dict[str, int] = {}
+        draws: list[list[Any]] = []
+        known: dict[tuple, int] = {}
 
         def of(drawn: list[Drawn]) -> int:
-            page = json.dumps([part.to_json() for part in drawn])
-            return drawings.setdefault(page, len(drawings))
+            raw = tuple([(part.tag, part.text, *part.has.items()) for part in drawn])
+            number = known.get(raw)
+            if number is None:  # what differs before it is rounded may be the same
+                page = [part.to_json() for part in drawn]
+                number = drawings.setdefault(repr(page), len(drawings))
+                known[raw] = number
+                if number == len(draws):
+                    draws.append(page)
+            return number
 
         marks = []
         for mark in self.marks:
@@ -588,7 +596,7 @@ class Scene:
             "w": rounded(float(self.width)),
             "h": rounded(float(self.height)),
             "label": self.label,
-            "draws": [json.loads(page) for page in drawings],
+            "draws": draws,
             "marks": marks,
         }
 

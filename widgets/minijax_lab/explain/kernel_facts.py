@@ -54,13 +54,22 @@ class Operand:
         """Whether a pipeline moves its blocks."""
         return bool(self.starts) and self.space not in UNMOVED
 
+    @functools.cached_property
+    def insides(self) -> np.ndarray:
+        """For each program and axis: where its block starts and stops in the array."""
+        starts = np.reshape(self.starts, (len(self.starts), -1)).astype(int)
+        low = np.clip(starts, 0, self.shape)
+        stop = np.minimum(starts + np.array(self.block, int), self.shape)
+        return np.stack((low, np.maximum(low, stop)), -1)
+
+    @functools.cached_property
+    def _inside_bytes(self) -> list[int]:
+        sides = self.insides[..., 1] - self.insides[..., 0]
+        return (self.itemsize * sides.prod(1)).tolist()
+
     def inside(self, program: int) -> list[tuple[int, int]]:
         """The part of the array in a program's block: start and stop of each axis."""
-        found = []
-        for start, size, n in zip(self.starts[program], self.block, self.shape):
-            low = min(max(start, 0), n)
-            found.append((low, max(low, min(start + size, n))))
-        return found
+        return [(low, high) for low, high in self.insides[program].tolist()]
 
     def slice_text(self, program: int) -> str:
         """A program's block as a slice: `x[0:32, :]`.
@@ -78,12 +87,13 @@ class Operand:
 
     def block_bytes(self, program: int) -> int:
         """The bytes of a program's block, without what lies outside of the array."""
-        sides = [stop - start for start, stop in self.inside(program)]
-        return self.itemsize * math.prod(sides)
+        return self._inside_bytes[program]
 
     def is_outside(self, program: int) -> bool:
         """Whether nothing of a program's block lies in the array."""
-        return bool(self.bytes and any(self.block) and not self.block_bytes(program))
+        sides = zip(self.starts[program], self.block, self.shape)
+        empty = any(min(start + size, n) <= max(start, 0) for start, size, n in sides)
+        return bool(self.bytes and any(self.block) and empty)
 
     @functools.cached_property
     def moves(self) -> list[bool]:

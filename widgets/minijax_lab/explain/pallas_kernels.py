@@ -272,15 +272,15 @@ class _Recorder(Watch):
         number = self.numbers.get(id(block.memory))
         if number is None or not self.touched:
             return  # memory that the kernel made, or scalars that an index map reads
-        used = addresses >= 0
-        if mask is not None:
-            used = used & mask
+        used = np.broadcast_to(True if mask is None else mask, addresses.shape)
+        if addresses.min(initial=0) < 0:
+            used = used & (addresses >= 0)
         if self.values and not way:
             masked, loaded = self.loads.setdefault(number, ([], []))
             masked.append(addresses[~used])
             loaded.append(addresses[used])
         size = block.memory.values.dtype.itemsize
-        self.touched[-1][number][way] += int(used.sum()) * size
+        self.touched[-1][number][way] += int(np.count_nonzero(used)) * size
         self.lines_of.setdefault(number, set()).update(line_number(line))
 
 
@@ -301,6 +301,7 @@ def values_of(block: Block, masked: np.ndarray) -> Values:
     return [[float(x) for x in row] for row in found]
 
 
+@functools.cache
 def line_number(text: str) -> list[int]:
     """The number in `kernel.py:12: o_ref[...] = x`; none where there is no line."""
     number = text.partition(": ")[0].rpartition(":")[2]
