@@ -46,7 +46,9 @@ if _typing.TYPE_CHECKING:
     )
 from minijax.programs.sharding.reshard import reshard
 from minijax.programs.sharding.contexts import set_mesh
-from minijax.support.devices.shardings import NamedSharding, P, make_mesh
+from minijax.support.devices.mesh import make_mesh
+from minijax.support.devices.partition_spec import P
+from minijax.support.devices.shardings import NamedSharding
 from minijax.compile.jit_api import (
     clear_caches, eval_shape, fwd_and_bwd, jit, make_jaxpr, named_call,
 )

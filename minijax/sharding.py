@@ -8,7 +8,8 @@ from minijax.programs.sharding.contexts import (
 )
 from minijax.programs.sharding.reshard import auto_axes, explicit_axes, reshard
 from minijax.programs.sharding.types_on_meshes import ManualAxisType
+from minijax.support.devices.mesh import AbstractDevice, AbstractMesh, AxisType, Mesh
+from minijax.support.devices.partition_spec import P, PartitionSpec
 from minijax.support.devices.shardings import (
-    AbstractDevice, AbstractMesh, AxisType, Mesh, NamedSharding, P, PartitionSpec,
-    Sharding, SingleDeviceSharding, make_single_device_sharding,
+    NamedSharding, Sharding, SingleDeviceSharding, make_single_device_sharding,
 )

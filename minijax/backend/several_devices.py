@@ -109,6 +109,14 @@ class PartitionedSettings(BuildSettings):
         return options, flags
 
 
+def sharding_callback(found: Callable[[Any], None]) -> Any:
+    """What tells XLA's partitioner to call `found` with the sharding of a value.
+
+    It holds the address of `found`, which must live until the program is compiled.
+    """
+    return xc._xla.encode_inspect_sharding_callback(found)
+
+
 def is_bounded(executable: Executable) -> bool:
     """Whether the number of the program's launches under way has a bound."""
     devices = executable.devices

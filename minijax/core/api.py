@@ -373,7 +373,7 @@ def move_output(batch: Any, output: Any, dim: int | None, target: int | None) ->
             f"out_axes of vmap names axis {target}, but the batched output has only "
             f"{rank} dimensions"
         )
-    return match_axis(batch.size, output, dim, target and target % rank, batch.cut)
+    return match_axis(batch, output, dim, target and target % rank)
 
 
 def vmap(

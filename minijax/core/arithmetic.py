@@ -128,7 +128,7 @@ add_any_p.def_impl(lambda x, y: add_p.bind(x, y))
 def _add_any_batch(axis_data, args, dims) -> Any:
     # Unlike `add`, it repeats no operand: both need a batch axis, at one position.
     dim = dims[0] if dims[1] is rules.not_mapped else dims[1]
-    x, y = (rules.match_axis(axis_data.size, arg, d, dim) for arg, d in zip(args, dims))
+    x, y = (rules.match_axis(axis_data, arg, d, dim) for arg, d in zip(args, dims))
     return add_any_p.bind(x, y), dim
 
 
@@ -387,11 +387,10 @@ def select_batch(axis_data, args, dims) -> Any:
         wanted = case_dims[0]
         moved = [moveaxis(c, dim, wanted) for c, dim in zip(cases, case_dims)]
         return select_n(which, *moved), wanted
-    size, cut = axis_data.size, axis_data.cut
     if which_aval.shape:
-        which = batch_at_front(which, which_dim, size, cut)
+        which = batch_at_front(which, which_dim, axis_data)
     if any(aval.shape for aval in case_avals):
-        cases = [batch_at_front(c, d, size, cut) for c, d in zip(cases, case_dims)]
+        cases = [batch_at_front(c, d, axis_data) for c, d in zip(cases, case_dims)]
     which_shape, case_shape = get_aval(which).shape, get_aval(cases[0]).shape
     if 0 < len(which_shape) < len(case_shape):
         cut = get_aval(cases[0]).cut

@@ -192,7 +192,6 @@ def batch_jaxpr(
     depend on a batched input.
     """
     out_dims: list[int | None] = []
-    size, cut = axis_data.size, axis_data.cut
 
     def fun(*args: Any) -> list[Any]:
         outputs, dims = batch(
@@ -203,13 +202,13 @@ def batch_jaxpr(
         )
         for index, wanted in enumerate(instantiate):
             if wanted:
-                outputs[index] = match_axis(size, outputs[index], dims[index], 0, cut)
+                outputs[index] = match_axis(axis_data, outputs[index], dims[index], 0)
                 dims[index] = 0
         out_dims.extend(dims)
         return outputs
 
     in_avals = [
-        unmapped_aval(size, dim, aval, cut)
+        unmapped_aval(axis_data.size, dim, aval, axis_data.cut)
         for aval, dim in zip(closed.in_avals, in_dims, strict=True)
     ]
     jaxpr, consts = trace_to_jaxpr(fun, in_avals, closed.debug_info)

@@ -443,7 +443,7 @@ def type_of_application(
         return _extended_type(primitive, avals, params)
     key: Any = (avals, tuple(params.items())) if params else avals
     if state.mesh is not None or state.abstract_mesh is not None:
-        key = (key, state.trace_key)
+        key = (key, state.trace_key, state.user_traceback is None)
     try:
         return primitive.types[key]
     except KeyError:

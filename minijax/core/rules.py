@@ -276,13 +276,14 @@ def zero_tangent_of(primal: Any) -> Zero:
     return Zero(get_aval(primal).to_tangent_aval())
 
 
-def broadcast_axis(x: Any, size: int, axis: int, cut: Any = None) -> Any:
-    """`x` repeated `size` times along a new axis at `axis`, which a mesh cuts so."""
+def broadcast_axis(x: Any, batch: AxisData, axis: int) -> Any:
+    """`x` repeated for each example of a batch, along a new axis at `axis`."""
     aval = get_aval(x)
     shape = list(aval.shape)
-    shape.insert(axis, size)
+    shape.insert(axis, batch.size)
     dims = tuple(d for d in range(len(shape)) if d != axis)
-    return _broadcast(x, tuple(shape), dims, cut and cut.inserted_in(aval, axis))
+    cut = batch.cut and batch.cut.inserted_in(aval, axis)
+    return _broadcast(x, tuple(shape), dims, cut)
 
 
 def sum_over(x: Any, axes: tuple[int, ...], sharding: Any = None) -> Any:
@@ -299,9 +300,7 @@ def moveaxis(x: Any, source: int, destination: int) -> Any:
     return transpose_p.bind(x, permutation=tuple(permutation))
 
 
-def match_axis(
-    size: int, x: Any, dim: int | None, wanted: int | None, cut: Any = None
-) -> Any:
+def match_axis(batch: AxisData, x: Any, dim: int | None, wanted: int | None) -> Any:
     """`x` with its batch axis at `wanted`: moved there, or added by repeating `x`."""
     if dim == wanted:
         return x
@@ -311,13 +310,13 @@ def match_axis(
             f"{dim}. The results differ from example to example: give them an axis."
         )
     if dim is not_mapped:
-        return broadcast_axis(x, size, wanted, cut)
+        return broadcast_axis(x, batch, wanted)
     return moveaxis(x, dim, wanted)
 
 
-def batch_at_front(x: Any, dim: int | None, size: int, cut: Any = None) -> Any:
-    """`x` with its batch axis first; an unmapped `x` is repeated `size` times."""
-    return match_axis(size, x, dim, 0, cut)
+def batch_at_front(x: Any, dim: int | None, batch: AxisData) -> Any:
+    """`x` with its batch axis first; an unmapped `x` is repeated for each example."""
+    return match_axis(batch, x, dim, 0)
 
 
 # ----------------------------------------------------------------------------------
@@ -560,8 +559,9 @@ def broadcasting_batch(primitive: Primitive) -> Callable:
         ):
             out = primitive.bind(*args, **params)
             return out, [dim] * len(out) if primitive.multiple_results else dim
+        one = AxisData(no_axis_name, 1)
         args = [
-            batch_at_front(arg, d, 1) if aval.shape else arg
+            batch_at_front(arg, d, one) if aval.shape else arg
             for arg, d, aval in zip(args, dims, avals)
         ]
         rank = max(get_aval(arg).ndim for arg in args)
@@ -594,6 +594,8 @@ def reduction_batch(primitive: Primitive) -> Callable:
         (operand,), (dim,) = args, dims
         moved = tuple(axis + (axis >= dim) for axis in axes)
         out_dim = dim - sum(axis < dim for axis in moved)
+        if (cut := params.get("out_sharding")) is not None:
+            params["out_sharding"] = cut.with_batch_axis(out_dim, axis_data.cut)
         return primitive.bind(operand, axes=moved, **params), out_dim
 
     return batch

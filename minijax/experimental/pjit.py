@@ -11,7 +11,8 @@ from typing import Any
 
 from minijax.compile.jit_api import jit
 from minijax.core.errors import api_boundary
-from minijax.support.devices.shardings import PartitionSpec, entered_mesh
+from minijax.support.devices.mesh import entered_mesh
+from minijax.support.devices.shardings import PartitionSpec
 from minijax.support.settings import override
 from minijax.support.tree_util import tree_map
 
@@ -30,29 +31,22 @@ class _Pjit:
 
     @api_boundary
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self._run("__call__", args, kwargs)
-
-    def trace(self, *args: Any, **kwargs: Any) -> Any:
-        """The function traced for these arguments."""
-        return self._run("trace", args, kwargs)
-
-    def lower(self, *args: Any, **kwargs: Any) -> Any:
-        """The function lowered to StableHLO for these arguments."""
-        return self._run("lower", args, kwargs)
-
-    def eval_shape(self, *args: Any, **kwargs: Any) -> Any:
-        """The result's tree of `ShapeDtypeStruct`s, without computing."""
-        return self._run("eval_shape", args, kwargs)
+        return self._run("__call__", *args, **kwargs)
 
     def __get__(self, owner: Any, kind: type | None = None) -> Any:
         return self if owner is None else functools.partial(self, owner)
 
-    def _run(self, name: str, args: tuple, kwargs: dict) -> Any:
+    def _run(self, name: str, /, *args: Any, **kwargs: Any) -> Any:
         mesh = entered_mesh()
         if mesh.empty:
             return getattr(self._plain, name)(*args, **kwargs)
         with override("mesh", mesh):
             return getattr(self._in_mesh, name)(*args, **kwargs)
+
+    # As those of what `jit` returns.
+    trace = functools.partialmethod(_run, "trace")
+    lower = functools.partialmethod(_run, "lower")
+    eval_shape = functools.partialmethod(_run, "eval_shape")
 
 
 def pjit(

@@ -109,9 +109,9 @@ def defreducer(prim: Primitive) -> None:
 
 def broadcast(x: Any, sz: int, axis: int, mesh_axis: Any = None) -> Any:
     """`x` repeated `sz` times along a new axis at position `axis`."""
-    return rules.broadcast_axis(x, sz, axis)
+    return rules.broadcast_axis(x, rules.AxisData(rules.no_axis_name, sz), axis)
 
 
 def bdim_at_front(x: Any, bdim: int | None, size: int, mesh_axis: Any = None) -> Any:
     """`x` with its batch axis first; one without a batch axis is repeated."""
-    return rules.batch_at_front(x, bdim, size)
+    return rules.batch_at_front(x, bdim, rules.AxisData(rules.no_axis_name, size))

@@ -29,7 +29,7 @@ import numpy as np
 from minijax.compile.jit_api import jit
 from minijax.core import autodiff, language, partial_eval, shaping, signatures
 from minijax.core.errors import api_boundary
-from minijax.core.rules import Zero, broadcast_axis, instantiate, moveaxis
+from minijax.core.rules import AxisData, Zero, broadcast_axis, instantiate, moveaxis
 from minijax.core.state import state
 from minijax.core.trees import tree_flatten, tree_structure, tree_unflatten
 from minijax.kernels import argument_checks
@@ -211,7 +211,7 @@ def _batch(axis_data, args, dims, **params) -> tuple[list, list]:
         outs = pallas_call_p.bind(*args, **params)
         return [expand_dims(x, (0,)) for x in outs], [0] * num_outputs
     first = mapping.num_dynamic_grid_bounds + mapping.num_index_operands
-    args, dims = _aliases_in_front(args, dims, size, params)
+    args, dims = _aliases_in_front(args, dims, axis_data, params)
     if any(dim is not None for dim in dims[:first]):
         return _loop_over_examples(size, args, dims, params), [0] * num_outputs
     places = [*dims[first:], *[0] * num_outputs]
@@ -271,14 +271,14 @@ def _batched_block(
     )
 
 
-def _aliases_in_front(args, dims, size: int, params: dict) -> tuple[list, list]:
+def _aliases_in_front(args, dims, batch: AxisData, params: dict) -> tuple[list, list]:
     """Arguments whose memory outputs take over get their batch axis first."""
     args, dims = list(args), list(dims)
     first = params["grid_mapping"].num_dynamic_grid_bounds
     for given, _ in params["input_output_aliases"]:
         place = first + given
         if dims[place] is None:
-            args[place] = broadcast_axis(args[place], size, 0)
+            args[place] = broadcast_axis(args[place], batch, 0)
         else:
             args[place] = moveaxis(args[place], dims[place], 0)
         dims[place] = 0

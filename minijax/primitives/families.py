@@ -59,7 +59,7 @@ def front_batch(primitive: Primitive) -> Callable:
     """
 
     def batch(axis_data, args, dims, **params) -> Any:
-        args = [batch_at_front(x, d, axis_data.size) for x, d in zip(args, dims)]
+        args = [batch_at_front(x, d, axis_data) for x, d in zip(args, dims)]
         out = primitive.bind(*args, **params)
         return out, [0] * len(out) if primitive.multiple_results else 0
 

@@ -18,8 +18,11 @@ from minijax.core.language import ClosedJaxpr
 from minijax.programs.launching import CopyingProgram, LibraryProgram
 from minijax.programs.sharding import partitioned, placement
 from minijax.programs.sharding.placement import Placement
-from minijax.support.settings import override
+from minijax.support.settings import declare, override
 from minijax.transforms import discharge
+
+# The place for which a program is lowered now: rules that read it are in `debugging/`.
+declare("lowered_for", None, traced=False)
 
 
 class LibraryCompilation(dispatch.Compilation):
@@ -60,7 +63,11 @@ class LibraryCompilation(dispatch.Compilation):
             closed, donated, _ = discharge.pure_and_donated(closed, request.donated)
             request = request._replace(donated=donated)
         # What rules trace while they lower is the compiler's to cut.
-        with override("mesh", None), override("abstract_mesh", None):
+        with (
+            override("mesh", None),
+            override("abstract_mesh", None),
+            override("lowered_for", request.place),
+        ):
             return super().lower(closed, request, platform)
 
     def load(

@@ -317,9 +317,14 @@ import numpy as np
 from minijax.backend import buffer_copies
 from minijax.backend import disk_cache, executables, hlo_parts, several_devices
 from minijax.core import compiler, hlo, runtime as platforms
+from minijax.support.devices.mesh import AxisType, Mesh
+from minijax.support.devices.partition_spec import P
 from minijax.support.devices.shardings import (
-    AxisType, GSPMDSharding, Mesh, NamedSharding, P, sdy_sharding,
-    spec_of_hlo_sharding)
+    GSPMDSharding,
+    NamedSharding,
+    sdy_sharding,
+    spec_of_hlo_sharding,
+)
 
 class Aval:
     def __init__(self, shape, dtype=np.float32):

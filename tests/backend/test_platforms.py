@@ -211,7 +211,9 @@ import ml_dtypes
 import numpy as np
 from minijax.backend import buffer_copies
 from minijax.core import runtime as platforms
-from minijax.support.devices.shardings import Mesh, NamedSharding, P
+from minijax.support.devices.mesh import Mesh
+from minijax.support.devices.partition_spec import P
+from minijax.support.devices.shardings import NamedSharding
 
 class Aval:
     def __init__(self, shape, dtype):

@@ -9,16 +9,13 @@ import pytest
 
 from minijax.core import runtime
 from minijax.support.devices import shardings as sharding
+from minijax.support.devices.mesh import AbstractMesh, AxisType, Mesh, make_mesh
+from minijax.support.devices.partition_spec import P
 from minijax.support.devices.shardings import (
-    AbstractMesh,
-    AxisType,
     DuplicateSpecError,
     IndivisibleError,
-    Mesh,
     NamedSharding,
-    P,
     SingleDeviceSharding,
-    make_mesh,
 )
 from tests.backend.processes import run
 

@@ -127,6 +127,7 @@ REACHED_ELSEWHERE = {
     # Programs over several devices.
     "sharding_constraint": "tests/sharding/automatic.py",
     "reshard": "tests/sharding/explicit.py",
+    "inspect_sharding": "tests/sharding/automatic.py",
     **dict.fromkeys(
         "all_gather_invariant psum_invariant pvary shard_map".split(),
         "tests/sharding/manual.py",

@@ -670,6 +670,75 @@ def inspected(lib):
     return str(found[0].spec)
 
 
+def _inspected(lib, function, mesh=None, at=None):
+    """What a program `function(inspect)` tells while it is compiled."""
+    found = []
+
+    def tell(sharding):
+        many = sharding.num_devices > 1
+        found.append(sharding.shard_shape((8, 8)) if many else "one device")
+
+    def inspect(x):
+        lib.debug.inspect_array_sharding(x, callback=tell)
+        return x
+
+    x = lib.put(lib.numbers(8, 8), "x", mesh=mesh) if at is None else at
+    return lib.mj.jit(function(lib, inspect))(x), str(sorted(map(str, found)))
+
+
+_INSPECTING = {
+    "transposed": lambda lib, inspect: lambda x: inspect(x.T),
+    "product": lambda lib, inspect: lambda x: inspect(x @ x.T),
+    "gradient": lambda lib, inspect: lib.mj.grad(lambda x: (inspect(x) ** 2).sum()),
+    "batch": lambda lib, inspect: lib.mj.vmap(inspect),
+    "loop": lambda lib, inspect: (
+        lambda x: lib.lax.fori_loop(0, 2, lambda i, x: inspect(x) * 2, x)
+    ),
+    "branch": lambda lib, inspect: (
+        lambda x: lib.lax.cond(
+            x.sum() > 0, lambda x: inspect(x) * 1, lambda x: x * 2, x
+        )
+    ),
+    "remat": lambda lib, inspect: lib.mj.grad(
+        lib.mj.checkpoint(lambda x: lib.jnp.sin(inspect(x)).sum())
+    ),
+}
+for _name, _function in _INSPECTING.items():
+    CASES[f"inspected_{_name}"] = functools.partial(_inspected, function=_function)
+
+
+@case
+def inspected_on_an_explicit_mesh(lib):
+    mesh = lib.make_mesh((4, 2), "xy", lib.explicit)
+    with lib.mj.set_mesh(mesh):
+        return _inspected(lib, lambda lib, inspect: lambda x: inspect(x.T), mesh)
+
+
+@case
+def inspected_inside_shard_map(lib):
+    def mapped(lib, inspect):
+        spec = lib.P("x")
+        return lib.mj.shard_map(inspect, mesh=lib.mesh, in_specs=spec, out_specs=spec)
+
+    return _inspected(lib, mapped)
+
+
+@case
+def inspected_on_one_device(lib):
+    return _inspected(lib, lambda lib, inspect: inspect, at=lib.numbers(8, 8))
+
+
+@case
+def drawn_inside_jit(lib):
+    def draw(x):
+        lib.debug.visualize_array_sharding(x * 2, use_color=False)
+        return x
+
+    with contextlib.redirect_stdout(io.StringIO()) as text:
+        lib.mj.jit(draw)(lib.put(lib.numbers(8, 8), "x"))
+    return str(re.findall(r"CPU [\d,]+", text.getvalue()))
+
+
 @case
 def from_the_host_s_memory_and_back(lib):
     on_host = lib.Named(lib.mesh, lib.P("x"), memory_kind="pinned_host")

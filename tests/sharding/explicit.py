@@ -9,6 +9,8 @@ from __future__ import annotations
 import functools
 import re
 
+import numpy as np
+
 CASES = {}
 
 
@@ -335,6 +337,68 @@ def automatic_inside(lib, x):
         return lib.jnp.flip(lib.jnp.sort(x), 0)
 
     return lib.mj.jit(lambda x: function(x, out_sharding=lib.P("x", "y")) * 2)(x)
+
+
+def _mapped(lib, **options):
+    return lib.mj.shard_map(lambda part: part * part, out_specs=lib.P("x"), **options)
+
+
+def _summed_gradient(lib, function, x):
+    return lib.mj.grad(lambda x: (function(x) ** 2).sum())(x)
+
+
+_several(
+    gradient_of_automatic=lambda lib, x: _summed_gradient(
+        lib, lib.sharding.auto_axes(lambda x: x @ x.T, out_sharding=lib.P("x")), x
+    ),
+    gradient_of_automatic_one=lambda lib, x: _summed_gradient(
+        lib,
+        lib.sharding.auto_axes(
+            lambda x: x @ x.T, axes="x", out_sharding=lib.P("x", "y")
+        ),
+        x,
+    ),
+    gradient_of_automatic_in_jit=lambda lib, x: lib.mj.jit(
+        lambda x: _summed_gradient(
+            lib, lib.sharding.auto_axes(lambda x: x @ x, out_sharding=lib.P("x")), x
+        )
+    )(x),
+    gradient_of_automatic_loop=lambda lib, x: _summed_gradient(
+        lib,
+        lib.sharding.auto_axes(
+            lambda x: lib.lax.scan(lambda c, _: (c @ x, None), x, None, length=2)[0],
+            out_sharding=lib.P("x"),
+        ),
+        x,
+    ),
+    gradient_of_explicit_in_automatic=lambda lib, x: _summed_gradient(
+        lib,
+        lib.sharding.auto_axes(
+            lambda x: (
+                lib.sharding.explicit_axes(lambda y: y * 2, in_sharding=lib.P("x"))(x)
+                @ x
+            ),
+            out_sharding=lib.P("x"),
+        ),
+        x,
+    ),
+    batch_of_automatic=lambda lib, x: lib.mj.vmap(
+        lib.sharding.auto_axes(lambda v: v * v[0], out_sharding=lib.P(None))
+    )(x),
+    mapped_in_automatic=lambda lib, x: _summed_gradient(
+        lib,
+        lib.sharding.auto_axes(
+            _mapped(lib, in_specs=lib.P("x")), out_sharding=lib.P("x")
+        ),
+        x,
+    ),
+    mapped_in_explicit=lambda lib, x: lib.sharding.explicit_axes(
+        _mapped(lib), in_sharding=lib.P("x")
+    )(x),
+    stray_in_automatic=lambda lib, x: lib.sharding.auto_axes(
+        lambda y: y * x, out_sharding=lib.P("x")
+    )(x),
+)
 
 
 @case
@@ -668,4 +732,34 @@ _several(
     carry_on_no_mesh=lambda lib, x: lib.lax.scan(
         lambda c, row: (c + row, row), lib.jnp.zeros(8), _reshard(lib, x)
     )[0],
+)
+
+
+def _largest(lib, x):
+    return lib.lax.reduce_window(x, -np.inf, lib.lax.max, (1, 2, 2), (1, 2, 2), "VALID")
+
+
+def _blocks(lib, x):
+    return lib.put(lib.numbers(8, 8, 4), "x", mesh=x.sharding.mesh)
+
+
+_several(
+    gradient_of_largest=lambda lib, x: _summed_gradient(
+        lib, functools.partial(_largest, lib), _blocks(lib, x)
+    ),
+    gradient_of_largest_of_a_batch=lambda lib, x: lib.mj.vmap(
+        lib.mj.grad(lambda row: _largest(lib, row[None]).sum())
+    )(_blocks(lib, x)),
+    tangent_of_largest=lambda lib, x: lib.mj.jvp(
+        functools.partial(_largest, lib), (_blocks(lib, x),), (_blocks(lib, x),)
+    ),
+    ragged_product=lambda lib, x: lib.lax.ragged_dot(
+        _reshard(lib, x, "x"), _reshard(lib, lib.numbers(3, 8, 5)), np.array([2, 3, 3])
+    ),
+    gradient_through_reshard=lambda lib, x: lib.mj.grad(
+        lambda y: lib.sharding.reshard(y, lib.P("x")).sum()
+    )(lib.numbers(8, 8)),
+    sums_of_a_batch=lambda lib, x: lib.mj.vmap(
+        lambda row: lib.jnp.sum(row, axis=0, out_sharding=lib.P("y"))
+    )(_blocks(lib, x)),
 )

@@ -82,10 +82,9 @@ def _clamp_batch(axis_data, args, dims) -> Any:
             return clamp_p.bind(low, x, high), x_dim
     elif not low_shape and not high_shape and x_dim is not None:
         return clamp_p.bind(low, x, high), x_dim
-    size = axis_data.size
-    low = batch_at_front(low, low_dim, size) if low_shape else low
-    high = batch_at_front(high, high_dim, size) if high_shape else high
-    x = batch_at_front(x, x_dim, size) if x_shape else x
+    low = batch_at_front(low, low_dim, axis_data) if low_shape else low
+    high = batch_at_front(high, high_dim, axis_data) if high_shape else high
+    x = batch_at_front(x, x_dim, axis_data) if x_shape else x
     shape = get_aval(x).shape
     if not shape:  # one scalar between the bounds of each example
         shape = get_aval(low).shape or get_aval(high).shape

@@ -219,9 +219,8 @@ def _scatter_batch(primitive) -> Callable:
         """The new axis is one more of every block, or a batching axis of all three."""
         operand, indices, updates = args
         operand_dim, indices_dim, updates_dim = dims
-        size, cut = axis_data.size, axis_data.cut
-        operand = batch_at_front(operand, operand_dim, size, cut)
-        updates = batch_at_front(updates, updates_dim, size, cut)
+        operand = batch_at_front(operand, operand_dim, axis_data)
+        updates = batch_at_front(updates, updates_dim, axis_data)
         numbers = index_vectors.ScatterDimensionNumbers(
             *map(index_vectors.shifted, dimension_numbers)
         )
@@ -233,7 +232,7 @@ def _scatter_batch(primitive) -> Callable:
                 ),
             )
         else:
-            indices = batch_at_front(indices, indices_dim, size, cut)
+            indices = batch_at_front(indices, indices_dim, axis_data)
             numbers = numbers._replace(
                 operand_batching_dims=(0, *numbers.operand_batching_dims),
                 scatter_indices_batching_dims=(

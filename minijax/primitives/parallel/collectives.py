@@ -449,7 +449,7 @@ def _all_gather_type(x: ShapedArray, size: int, *, all_gather_dimension, tiled, 
 
 def _all_gather_batch(x, dim: int | None, axis_data, **params) -> tuple:
     axis = params["all_gather_dimension"]
-    x = rules.match_axis(axis_data.size, x, dim, axis)
+    x = rules.match_axis(axis_data, x, dim, axis)
     return rearranging.merged_axes(x, axis) if params["tiled"] else x, rules.not_mapped
 
 
@@ -636,7 +636,7 @@ def _all_to_all_batch(x, dim: int | None, axis_data, **params) -> tuple:
     size = axis_data.size
     split_axis, concat_axis = params["split_axis"], params["concat_axis"]
     if dim is rules.not_mapped:
-        x, dim = rules.broadcast_axis(x, size, 0), 0
+        x, dim = rules.broadcast_axis(x, axis_data, 0), 0
     if split_axis != concat_axis:
         x = rearranging.merged_axes(rules.moveaxis(x, dim, concat_axis), concat_axis)
         return rearranging.split_axis(x, split_axis, size), split_axis
@@ -659,7 +659,7 @@ def _all_to_all_batch_one_of(
     """
     size = axis_data.size
     if dim is rules.not_mapped:
-        x, dim = rules.broadcast_axis(x, size, 0), 0
+        x, dim = rules.broadcast_axis(x, axis_data, 0), 0
     position = names.index(axis_data.name)
     before, after = names[:position], names[position + 1 :]
     x = expand_dims(rules.moveaxis(x, dim, 0), (0, 2))

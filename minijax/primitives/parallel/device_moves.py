@@ -17,7 +17,7 @@ from minijax.backend.buffer_copies import ArrayCopySemantics
 from minijax.core import hlo
 from minijax.core.events import Hook
 from minijax.core.language import Primitive, register
-from minijax.core.rules import Zero, final_sharding, instantiate, zero_tangent_of
+from minijax.core.rules import Zero, def_linear, final_sharding
 from minijax.support.devices.partition_spec import PartitionSpec
 from minijax.support.memory_spaces import MemorySpace, space_at
 
@@ -64,15 +64,6 @@ def _device_put_staging(trace, args, params) -> Any:
 device_put_p.staging = _device_put_staging
 
 
-@device_put_p.def_jvp_rule
-def _device_put_jvp(primals, tangents, **params) -> tuple:
-    outs = device_put_p.bind(*primals, **params)
-    if all(type(t) is Zero for t in tangents):
-        return outs, [zero_tangent_of(out) for out in outs]
-    return outs, device_put_p.bind(*map(instantiate, tangents), **params)
-
-
-@device_put_p.def_transpose
 def _device_put_transpose(cts, *xs, devices, srcs, copy_semantics) -> list:
     """Back to where each array came from; what is zero stays where it is."""
     answers: list[Any] = [None] * len(cts)
@@ -92,6 +83,9 @@ def _device_put_transpose(cts, *xs, devices, srcs, copy_semantics) -> list:
         for index, answer in zip(moved, back):
             answers[index] = answer
     return answers
+
+
+def_linear(device_put_p, _device_put_transpose)
 
 
 @device_put_p.def_batch

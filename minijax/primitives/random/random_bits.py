@@ -206,7 +206,7 @@ def _wrap_type(words: ShapedArray, *, impl: PRNGImpl) -> ShapedArray:
 
 def _wrap_batch(axis_data, args, dims, *, impl: PRNGImpl) -> tuple[Any, int]:
     # The words of one key stay together, at the end.
-    words = batch_at_front(args[0], dims[0], axis_data.size)
+    words = batch_at_front(args[0], dims[0], axis_data)
     return random_wrap_p.bind(words, impl=impl), 0
 
 

@@ -409,10 +409,11 @@ def _ragged_batch(axis_data, args, dims, *, ragged_dot_dimension_numbers, **para
     JAX asks that all three are mapped in front; here others are brought there.
     """
     numbers = ragged_dot_dimension_numbers
-    size = axis_data.size
     lhs_rank = get_aval(args[0]).ndim - (dims[0] is not not_mapped)
     mode = _mode(lhs_rank, numbers)
-    lhs, rhs, group_sizes = (batch_at_front(x, dim, size) for x, dim in zip(args, dims))
+    lhs, rhs, group_sizes = (
+        batch_at_front(x, dim, axis_data) for x, dim in zip(args, dims)
+    )
     (ragged,) = numbers.lhs_ragged_dimensions
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = numbers.dot_dimension_numbers
     sizes_aval = get_aval(group_sizes)
@@ -420,7 +421,7 @@ def _ragged_batch(axis_data, args, dims, *, ragged_dot_dimension_numbers, **para
     if prefix and sizes_aval.ndim == 2:
         # One list of sizes served all places along these axes; now each has its own.
         places = (get_aval(lhs).shape[axis + 1] for axis in prefix)
-        shape = (size, *places, sizes_aval.shape[-1])
+        shape = (axis_data.size, *places, sizes_aval.shape[-1])
         group_sizes = shaping.broadcast_in_dim(group_sizes, shape, (0, len(shape) - 1))
     new = RaggedDotDimensionNumbers(
         (

@@ -222,7 +222,7 @@ def _def_linear_in_first(primitive: Primitive) -> None:
     @primitive.def_batch
     def batch(axis_data, args, dims, **params) -> tuple:
         first, operand = (
-            rules.batch_at_front(x, dim, axis_data.size) for x, dim in zip(args, dims)
+            rules.batch_at_front(x, dim, axis_data) for x, dim in zip(args, dims)
         )
         return primitive.bind(first, operand, **inserted(0, params)), 0
 

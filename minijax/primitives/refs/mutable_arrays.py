@@ -243,7 +243,7 @@ def _new_ref_transpose(ct, x, **params) -> list:
 def _new_ref_batch(axis_data, args, dims, **params) -> tuple[Any, int]:
     """Every example gets a ref of its own, since every example may write to it."""
     if dims[0] is None:
-        x = batch_at_front(args[0], None, axis_data.size)
+        x = batch_at_front(args[0], None, axis_data)
         return new_ref_p.bind(x, **params), 0
     return new_ref_p.bind(*args, **params), dims[0]
 

@@ -131,7 +131,7 @@ def _batched_write(
     leaves, tree, dim, order = _batched_block(
         axis_data, ref, ref_dim, leaves, leaf_dims, tree
     )
-    value = rules.match_axis(axis_data.size, value, value_dim, dim)
+    value = rules.match_axis(axis_data, value, value_dim, dim)
     if order is not None:
         value = shaping.transpose(value, order)
     return [ref, value, *leaves], tree, dim, order

@@ -93,8 +93,7 @@ def_linear(concatenate_p, _concatenate_transpose)
 
 
 def _all_at_front(axis_data: Any, args: Sequence[Any], dims: Sequence[Any]) -> list:
-    size, cut = axis_data.size, axis_data.cut
-    return [batch_at_front(x, dim, size, cut) for x, dim in zip(args, dims)]
+    return [batch_at_front(x, dim, axis_data) for x, dim in zip(args, dims)]
 
 
 @concatenate_p.def_batch

@@ -101,19 +101,14 @@ optimization_barrier_p = families.several_results(
 )
 
 
-@optimization_barrier_p.def_jvp_rule
-def _barrier_jvp(primals, tangents) -> Any:
-    dense = [instantiate(t) for t in tangents]
-    out = optimization_barrier_p.bind(*primals)
-    return out, optimization_barrier_p.bind(*dense)
-
-
-@optimization_barrier_p.def_transpose
 def _barrier_transpose(cts, *args) -> list:
     if all(type(ct) is Zero for ct in cts):
         return [None] * len(args)
     out = optimization_barrier_p.bind(*(instantiate(ct) for ct in cts))
     return [ct if rules.is_linear(x) else None for ct, x in zip(out, args)]
+
+
+def_linear(optimization_barrier_p, _barrier_transpose)
 
 
 @optimization_barrier_p.def_batch
@@ -168,10 +163,7 @@ dce_sink_p.def_impl(lambda x, **params: [])
 dce_sink_p.def_effectful_abstract_eval(
     lambda x, **params: ([], frozenset({no_dce_effect}))
 )
-dce_sink_p.def_jvp_rule(
-    lambda primals, tangents, **params: (dce_sink_p.bind(*primals, **params), [])
-)
-dce_sink_p.without("transpose", "it has no results whose cotangents could come back")
+rules.def_zero_jvp(dce_sink_p)
 dce_sink_p.def_batch(
     lambda axis_data, args, dims, **params: (dce_sink_p.bind(*args, **params), [])
 )

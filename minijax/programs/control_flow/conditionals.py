@@ -560,8 +560,7 @@ def _select_branches(
     Where a branch is not chosen, its arguments carry no derivatives: a division by zero
     there must not spoil the result.
     """
-    size, cut = axis_data.size, axis_data.cut
-    index, *ops = (batch_at_front(x, d, size, cut) for x, d in zip(args, dims))
+    index, *ops = (batch_at_front(x, d, axis_data) for x, d in zip(args, dims))
     everything = [True] * len(ops)
     outputs = []
     for number, closed in enumerate(branches):

@@ -289,8 +289,7 @@ def _scan_batch(axis_data, args, dims, **params) -> tuple[list, list]:
         *(0 if flag else None for flag in (*mapped.consts, *mapped.carry)),
         *(1 if flag else None for flag in mapped.rows),
     ]
-    size, cut = axis_data.size, axis_data.cut
-    moved = [match_axis(size, *each, cut) for each in zip(args, dims, axes)]
+    moved = [match_axis(axis_data, *each) for each in zip(args, dims, axes)]
     outputs = loop.bind(program, loop.operands(moved))
     carry_out, ys_out = loop.outputs(batched_out)
     return outputs, [

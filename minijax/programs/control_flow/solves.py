@@ -371,8 +371,7 @@ def _linear_solve_batch(
     flags, (programs, solved) = fixpoint([*[False] * num_x, *b_mapped], step)
     mapped = [*(flag for group in of for flag in group), *flags[num_x:]]
     axes = [0 if flag else None for flag in mapped]
-    size, cut = axis_data.size, axis_data.cut
-    moved = [match_axis(size, *each, cut) for each in zip(args, dims, axes)]
+    moved = [match_axis(axis_data, *each) for each in zip(args, dims, axes)]
     outputs = linear_solve_p.bind(*moved, const_lengths=const_lengths, jaxprs=programs)
     return outputs, [0 if flag else None for flag in solved]
 

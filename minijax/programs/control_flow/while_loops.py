@@ -486,7 +486,7 @@ def _while_batch(axis_data, args, dims, **params) -> tuple[list, list]:
         carry_dims = [rank if flag else None for flag in settled.carry]
         pred_dim = None
     carry = [
-        match_axis(axis_data.size, x, dim, wanted, axis_data.cut)
+        match_axis(axis_data, x, dim, wanted)
         for x, dim, wanted in zip(operands.carry, in_dims.carry, carry_dims)
     ]
     in_dims = in_dims._replace(carry=carry_dims)
@@ -512,7 +512,7 @@ def _batched_to(
     def fun(*args: Any) -> list[Any]:
         outputs, dims = batching.batch(jaxpr_as_fun(closed), axis_data, args, in_dims)
         return [
-            match_axis(axis_data.size, x, dim, wanted, axis_data.cut)
+            match_axis(axis_data, x, dim, wanted)
             for x, dim, wanted in zip(outputs, dims, out_dims)
         ]
 

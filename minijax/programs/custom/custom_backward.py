@@ -356,12 +356,11 @@ class CustomVJPCallPrimitive(CustomCallPrimitive):
     ) -> tuple[list[Callable], list[int | None]]:
         """Cotangents of arguments that a batch shares are summed over the batch."""
         fwd, bwd = rules
-        size = axis_data.size
         out_dims: list[int | None] = []
         res_dims: list[int | None] = []
 
         def of_one(aval: Any, dim: int | None) -> Any:
-            return mapped_aval(size, dim, aval)
+            return mapped_aval(axis_data.size, dim, aval)
 
         @named_like(fwd)
         def batched_fwd(primals: Sequence[Any], perturbed: Sequence[bool]) -> tuple:
@@ -403,17 +402,17 @@ class CustomVJPCallPrimitive(CustomCallPrimitive):
             return [
                 Zero(aval.to_ct_aval())
                 if zero
-                else _match_or_sum(*next(answers), wanted, size)
+                else _match_or_sum(*next(answers), wanted, axis_data)
                 for aval, wanted, zero in zip(in_avals, in_dims, zeros_out)
             ]
 
         return [batched_fwd, batched_bwd], out_dims
 
 
-def _match_or_sum(x: Any, dim: int | None, wanted: int | None, size: int) -> Any:
+def _match_or_sum(x: Any, dim: int | None, wanted: int | None, batch: Any) -> Any:
     if dim is not not_mapped and wanted is not_mapped:
         return all_primitives["reduce_sum"].bind(x, axes=(dim,), out_sharding=None)
-    return match_axis(size, x, dim, wanted)
+    return match_axis(batch, x, dim, wanted)
 
 
 custom_vjp_call_p = def_custom_call(

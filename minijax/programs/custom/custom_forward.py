@@ -369,7 +369,7 @@ class CustomJVPCallPrimitive(CustomCallPrimitive):
         def to_axis(out: Any, dim: int | None, wanted: int | None) -> Any:
             if type(out) in (Zero, SymbolicZero):
                 return type(out)(unmapped_aval(size, wanted, out.aval))
-            return match_axis(size, out, dim, wanted)
+            return match_axis(axis_data, out, dim, wanted)
 
         @named_like(jvp)
         def batched_jvp(*values) -> list[Any]:

@@ -8,9 +8,16 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from minijax.core import errors
+from minijax.backend import hlo_parts
+from minijax.backend.several_devices import sharding_callback
+from minijax.core import errors, rules
 from minijax.core.array import Array
-from minijax.core.language import Tracer
+from minijax.core.language import Primitive, Tracer, register
+from minijax.core.state import state
+from minijax.programs.callbacks.debug_callbacks import debug_effect
+from minijax.programs.sharding.partitioned import told
+from minijax.programs.sharding.placement import Placement
+from minijax.support.devices.shardings import SingleDeviceSharding
 
 Span = tuple[int, int]
 
@@ -106,8 +113,6 @@ def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
 
     Raises:
       TypeError: if it is not an array.
-      NotImplementedError: inside of a traced function whose types do not say how
-        values are cut.
 
     In JAX: `jax.debug.visualize_array_sharding`.
     """
@@ -121,32 +126,72 @@ def visualize_array_sharding(arr: Any, **kwargs: Any) -> None:
 def inspect_array_sharding(value: Any, *, callback: Callable[[Any], None]) -> None:
     """Calls `callback` with the sharding of an array.
 
-    Inside of a traced function the sharding is that of the value's type, where the axes
-    of the mesh are Explicit.
+    Inside of a traced function it is called when the program is compiled, with what the
+    compiler decided.
 
     Raises:
       TypeError: if it is not an array.
-      NotImplementedError: inside of a traced function whose types do not say how
-        values are cut: there the compiler decides, later.
 
-    In JAX: `jax.debug.inspect_array_sharding`, which also tells what the compiler
-    decided.
+    In JAX: `jax.debug.inspect_array_sharding`.
     """
     if isinstance(value, Tracer):
-        sharding = getattr(value.aval, "cut", None)
-        if sharding is None:
-            raise NotImplementedError(
-                "inspect_array_sharding: while a function is traced, the type "
-                f"{value.aval.str_short()} does not say how the value is cut; the "
-                "compiler decides that later. `see.placement(f, *args)` shows it for "
-                "each value of the compiled program; or use a mesh whose axes are "
-                "Explicit."
-            )
-        callback(sharding)
-        return
-    if not isinstance(value, Array):
+        inspect_sharding_p.bind(value, callback=_Inspection(callback))
+    elif isinstance(value, Array):
+        callback(value.sharding)
+    else:
         raise errors.type_error(
             "inspect_array_sharding takes an array, got "
             f"{value!r} of type {type(value).__name__}."
         )
-    callback(value.sharding)
+
+
+# ----------------------------------------------------------------------------------
+# Inside of a program
+# ----------------------------------------------------------------------------------
+
+
+class _Inspection:
+    """A callback, and the functions by which XLA's partitioner calls it.
+
+    XLA has only their addresses, so they live as long as the equation.
+    """
+
+    def __init__(self, callback: Callable[[Any], None]) -> None:
+        self.callback = callback
+        self.of_xla: list[Callable[[Any], None]] = []
+
+
+inspect_sharding_p = register(Primitive("inspect_sharding", multiple_results=True))
+inspect_sharding_p.without("meaning", "it has no results")
+inspect_sharding_p.def_effectful_abstract_eval(
+    lambda x, callback: ([], frozenset({debug_effect}))
+)
+rules.def_zero_jvp(inspect_sharding_p)
+
+
+@inspect_sharding_p.def_impl
+def _inspect_now(value: Any, *, callback: _Inspection) -> list:
+    inspect_array_sharding(value, callback=callback.callback)
+    return []
+
+
+@inspect_sharding_p.def_batch
+def _inspect_batch(axis_data: Any, args: Sequence, dims: Sequence, **params) -> tuple:
+    return inspect_sharding_p.bind(*args, **params), []
+
+
+@inspect_sharding_p.def_lowering
+def _inspect_lowering(ctx: Any, value: Any, *, callback: _Inspection) -> list:
+    place = state.lowered_for
+    if type(place) is not Placement:
+        callback.callback(SingleDeviceSharding(place))
+        return []
+
+    def found(hlo_sharding: Any) -> None:
+        whole = hlo_sharding.is_manual()
+        callback.callback(place.replicated if whole else told(hlo_sharding, place))
+
+    callback.of_xla.append(found)
+    config, kind = sharding_callback(found), [value.type]
+    hlo_parts.custom_call("InspectSharding", kind, [value], config, True, api_version=1)
+    return []

@@ -205,7 +205,7 @@ def _solve_batch(axis_data, args, dims, **params) -> tuple:
     *diagonals, b = args
     *of_diagonals, of_b = dims
     if any(dim is not None for dim in of_diagonals):
-        args = [batch_at_front(x, d, axis_data.size) for x, d in zip(args, dims)]
+        args = [batch_at_front(x, d, axis_data) for x, d in zip(args, dims)]
         return tridiagonal_solve_p.bind(*args, **params), 0
     axis = b.ndim - 2
     solve = functools.partial(tridiagonal_solve_p.bind, *diagonals, **params)

@@ -111,7 +111,7 @@ def _solve_batch(axis_data, args, dims, **params) -> tuple:
     """A batch of right-hand sides of one matrix is one system with more of them."""
     (a, b), (a_dim, b_dim) = args, dims
     if a_dim is not None:
-        pair = [batch_at_front(x, d, axis_data.size) for x, d in zip(args, dims)]
+        pair = [batch_at_front(x, d, axis_data) for x, d in zip(args, dims)]
         return triangular_solve(*pair, **params), 0
     rank = get_aval(b).ndim
     axis = rank - 1 if params["left_side"] else rank - 2

@@ -141,16 +141,14 @@ def _reduce_batch(axis_data, args, dims, *, dimensions, **params) -> Any:
     operands, starts = halves(args)
     operand_dims, start_dims = halves(dims)
     fronts = [
-        batch_at_front(x, dim, axis_data.size) for x, dim in zip(operands, operand_dims)
+        batch_at_front(x, dim, axis_data) for x, dim in zip(operands, operand_dims)
     ]
     if all(dim is not_mapped for dim in start_dims):
         moved = tuple(axis + 1 for axis in dimensions)
         outs = reduce_p.bind(*fronts, *starts, dimensions=moved, **params)
         return outs, [0] * len(outs)
     # XLA takes one initial value for all examples: one reduction for each example.
-    fronts += [
-        batch_at_front(x, dim, axis_data.size) for x, dim in zip(starts, start_dims)
-    ]
+    fronts += [batch_at_front(x, dim, axis_data) for x, dim in zip(starts, start_dims)]
     examples = [
         reduce_p.bind(
             *(slicing.index_in_dim(x, index, keepdims=False) for x in fronts),

@@ -113,8 +113,7 @@ def _batch(axis_data, args, dims, **params) -> tuple:
             "and combine the result with each example's own."
         )
     operands = [
-        batch_at_front(x, dim, axis_data.size)
-        for x, dim in zip(args[:half], dims[:half])
+        batch_at_front(x, dim, axis_data) for x, dim in zip(args[:half], dims[:half])
     ]
     outs = reduce_window_p.bind(*operands, *args[half:], **windows.inserted(0, params))
     return outs, [0] * half

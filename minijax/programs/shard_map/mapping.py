@@ -212,7 +212,7 @@ def _mesh_of(given: Any) -> tuple[Any, frozenset]:
     if state.manual_mesh is not None:
         mesh, taken = state.manual_mesh
     elif isinstance(state.mesh, Mesh) or not get_abstract_mesh().empty:
-        mesh = state.mesh or get_abstract_mesh()
+        mesh = state.abstract_mesh or state.mesh
     if mesh is None or mesh.empty:
         raise errors.value_error(
             "The context mesh cannot be empty. Pass shard_map a mesh, mesh=..., or use "

@@ -10,7 +10,7 @@ from typing import Any
 
 from minijax.core import errors, hlo, language
 from minijax.core.language import Primitive, ShapedArray, get_aval, register
-from minijax.core.rules import Zero, instantiate
+from minijax.core.rules import def_linear, instantiate
 from minijax.core.state import state
 from minijax.core.trees import broadcast_prefix_to_treedef, tree_flatten, tree_unflatten
 from minijax.programs.sharding.contexts import (
@@ -20,13 +20,12 @@ from minijax.programs.sharding.contexts import (
 )
 from minijax.programs.sharding.cuts import cut_of
 from minijax.programs.sharding.unreduced import words_of
+from minijax.support.devices.mesh import AbstractMesh, entered_mesh
 from minijax.support.devices.shardings import (
-    AbstractMesh,
     NamedSharding,
     PartitionSpec,
     Sharding,
     SingleDeviceSharding,
-    entered_mesh,
     sdy_sharding,
 )
 
@@ -171,18 +170,10 @@ def _constraint_type(x: ShapedArray, **_: Any) -> ShapedArray:
     return x
 
 
-@sharding_constraint_p.def_jvp_rule
-def _constraint_jvp(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
-    (x,), (tangent,) = primals, tangents
-    out = sharding_constraint_p.bind(x, **params)
-    if type(tangent) is Zero:
-        return out, tangent
-    return out, sharding_constraint_p.bind(tangent, **params)
-
-
-@sharding_constraint_p.def_transpose
-def _constraint_transpose(ct: Any, x: Any, **params: Any) -> list:
-    return [sharding_constraint_p.bind(instantiate(ct), **params)]
+def_linear(
+    sharding_constraint_p,
+    lambda ct, x, **params: [sharding_constraint_p.bind(instantiate(ct), **params)],
+)
 
 
 @sharding_constraint_p.def_batch

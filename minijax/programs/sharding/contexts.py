@@ -10,15 +10,14 @@ from typing import Any
 from minijax.core import errors
 from minijax.core.language import eval_trace
 from minijax.core.state import state
-from minijax.support.devices.shardings import (
+from minijax.support.devices.mesh import (
     AbstractMesh,
     Mesh,
-    NamedSharding,
-    PartitionSpec,
     empty_abstract_mesh,
     empty_concrete_mesh,
     entered_mesh,
 )
+from minijax.support.devices.shardings import NamedSharding, PartitionSpec
 from minijax.support.settings import declare, override
 
 # (the mesh of the `shard_map` around this place, its axes that are manual here).

@@ -146,8 +146,8 @@ def _bitcast(ins: Types, params: Params, outs: Types) -> list[Cut]:
     return [(*cut_of(ins[0]), None)[: outs[0].ndim]]
 
 
-@_rules("clamp")
-def _clamp(ins: Types, params: Params, outs: Types) -> list[Cut]:
+@_rules("clamp", "select_and_scatter_add")
+def _of_second(ins: Types, params: Params, outs: Types) -> list[Cut]:
     return [cut_of(ins[1])]
 
 
@@ -174,7 +174,7 @@ def _same_cut(name: str, what: str, avals: Types) -> Cut:
     return next(iter(cuts), whole(avals[0].ndim))
 
 
-@_rules("optimization_barrier")
+@_rules("optimization_barrier", "rev")
 def _each(ins: Types, params: Params, outs: Types) -> list[Cut]:
     return list(map(cut_of, ins))
 
@@ -253,15 +253,19 @@ def _reduction(ins: Types, params: Params, outs: Types) -> list[Cut]:
     return [_without(cut_of(ins[0]), params["axes"])]
 
 
+@_rules("ragged_dot_general")
+def _ragged_product(ins: Types, params: Params, outs: Types) -> list[Cut]:
+    raise NotImplementedError(
+        "Explicit sharding inference for ragged_dot_general is not currently "
+        f"implemented. The operands are {told(ins)}. Leave this operation to the "
+        "compiler: `minijax.sharding.auto_axes(fun, out_sharding=...)`."
+    )
+
+
 @_rules("reduce")
 def _reduce(ins: Types, params: Params, outs: Types) -> list[Cut]:
     operands = ins[: len(outs)]
     return [_without(cut_of(x), params["dimensions"]) for x in operands]
-
-
-@_rules("rev")
-def _rev(ins: Types, params: Params, outs: Types) -> list[Cut]:
-    return [cut_of(ins[0])]
 
 
 @_rules("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp")
@@ -446,6 +450,14 @@ for _primitive, _name in (
     *((f"reduce_window_{kind}", "reduce_window") for kind in ("sum", "max", "min")),
 ):
     RULES[_primitive] = _resized(_name)
+
+
+@_rules("select_and_gather_add")
+def _chosen_tangents(ins: Types, params: Params, outs: Types) -> list[Cut]:
+    """XLA's partitioner ends the process for operands that are cut differently."""
+    cut = _same_cut("select_and_gather_add", "tangents and operand", ins)
+    x = next(aval for aval in ins if aval.cut is not None)
+    return [_still_divided("select_and_gather_add", x, x.shape, cut, outs[0])]
 
 
 @_rules("dynamic_update_slice")

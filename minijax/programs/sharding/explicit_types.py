@@ -31,14 +31,12 @@ from minijax.core.state import state
 from minijax.programs.sharding import cuts, unreduced
 from minijax.programs.sharding.constraints import constrain
 from minijax.programs.sharding.contexts import get_abstract_mesh
+from minijax.support.devices.mesh import AxisType, empty_abstract_mesh
 from minijax.support.devices.shardings import (
-    AxisType,
     DuplicateSpecError,
     ManualSharding,
     NamedSharding,
     PartitionSpec,
-    ShardingTypeError,
-    empty_abstract_mesh,
 )
 from minijax.values.ref_avals import ShapeDtypeStruct, struct_aval
 
@@ -51,7 +49,8 @@ _OWN_TYPES |= {
     *("reshard", "sharding_constraint", "layout_constraint", "dce_sink", "after_all"),
     *("create_token", "debug_callback", "debug_print", "ffi_call", "pure_callback"),
     *("io_callback", "check", "get", "swap", "addupdate", "new_ref", "freeze"),
-    *("free_ref", "empty_ref", "platform_index", "dim_as_value"),
+    *("free_ref", "empty_ref", "inspect_sharding", "platform_index"),
+    "dim_as_value",
 }
 # Their results lie on the mesh in use, also of operands on no mesh.
 _IN_CONTEXT = {"broadcast_in_dim", "concatenate", "empty", "empty2", "gather", "iota"}
@@ -95,27 +94,20 @@ def as_type(
     return (ManualSharding if mesh.are_all_axes_manual else NamedSharding)(mesh, spec)
 
 
-def type_of(sharding: NamedSharding, rank: int, mesh: Any = None) -> Any:
-    """`as_type` of a sharding, on its mesh or on `mesh`, which has the same axes."""
+def type_of(sharding: NamedSharding, rank: int) -> Any:
+    """`as_type` of a sharding."""
     parts = (*sharding.spec.partitions, *(None,) * rank)[:rank]
-    return as_type(mesh or sharding.mesh, parts, unreduced.words_in(sharding))
+    return as_type(sharding.mesh, parts, unreduced.words_in(sharding))
 
 
 def typed(aval: Any, sharding: Any) -> Any:
-    """The type of an array that lies as a sharding says, made in this thread now."""
-    mesh, inside = getattr(sharding, "mesh", None), state.abstract_mesh
-    # Inside `auto_axes` the compiler decides, whatever the mesh of the array says.
-    if mesh is not None and inside is not None:
-        mesh = inside if inside.shape_tuple == mesh.shape_tuple else mesh
-    return _typed_on(mesh, aval, sharding)
-
-
-def _typed_on(mesh: Any, aval: Any, sharding: Any) -> Any:
+    """The type of an array that lies as a sharding says."""
     if not isinstance(aval, ShapedArray):
         return aval
+    mesh = getattr(sharding, "mesh", None)
     if mesh is None:
         return aval if aval.cut is None else aval.update(sharding=None)
-    return aval.update(sharding=type_of(sharding, aval.ndim, mesh))
+    return aval.update(sharding=type_of(sharding, aval.ndim))
 
 
 def _struct_aval(struct: ShapeDtypeStruct) -> Any:
@@ -286,11 +278,13 @@ def _one_mesh(primitive: Primitive, avals: Any) -> Any:
     """
     used = empty_abstract_mesh if state.manual_mesh else get_abstract_mesh()
     found = empty_abstract_mesh
+    # Of an equation that is transformed, the mesh was in use where it was written.
+    context = used if state.user_traceback is None else found
     for aval in avals:
         mesh = getattr(aval, "cut", None) and aval.cut.mesh
         if mesh is None:
             continue
-        for other in (used, found):
+        for other in (context, found):
             alike = other.empty or other is mesh or mesh.manual_axes
             if not (alike or (other.are_all_axes_auto and mesh.are_all_axes_auto)):
                 raise errors.value_error(
@@ -316,8 +310,7 @@ def _on_mesh(out: Any, mesh: Any) -> Any:
 
 def _moved(aval: Any, place: Any) -> Any:
     """The type of a value that `device_put` moves."""
-    mesh = getattr(place, "mesh", None)
-    return aval if place is None else _typed_on(mesh, aval, place)
+    return aval if place is None else typed(aval, place)
 
 
 def _is_known(primitive: Primitive) -> bool:
@@ -367,6 +360,3 @@ def _marked(value: Any, aval: Any, sharding: Any, mesh: Any) -> Any:
     if sharding is None:
         sharding = NamedSharding(mesh, PartitionSpec())
     return constrain(value, sharding, bool(mesh.auto_axes))
-
-
-__all__ = ["ShardingTypeError", "as_type", "given_sharding", "typed"]

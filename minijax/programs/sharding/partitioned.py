@@ -49,9 +49,6 @@ from minijax.support.devices.shardings import (
     spec_of_hlo_sharding,
 )
 
-__all__ = ["PartitionedProgram", "annotate"]
-
-
 # ----------------------------------------------------------------------------------
 # On which devices a program runs
 # ----------------------------------------------------------------------------------
@@ -416,7 +413,10 @@ class PartitionedProgram(LibraryProgram):
         self.out_shardings = _completed(
             outs, executables.output_shardings(executable), placement
         )
-        self.out_shardings = list(map(full_spec, self.out_shardings, self.out_avals))
+        self.out_shardings = [
+            full_spec(_on_mesh_of(aval, one, placement), aval)
+            for one, aval in zip(self.out_shardings, self.out_avals)
+        ]
         avals = [physical_aval(aval) for aval in self.out_avals]
         self.launch = self.launcher(avals, self.out_shardings, True)
         if not placement.devices.is_fully_addressable:
@@ -470,6 +470,16 @@ def _completed(
         told(of_xla, placement) if one is None else one
         for one, of_xla in zip(given, chosen, strict=True)
     ]
+
+
+def _on_mesh_of(aval: Any, sharding: Any, placement: Placement) -> Any:
+    """A sharding over the placement's mesh, whose axes have the types of `aval`'s."""
+    cut, mesh = getattr(aval, "cut", None), getattr(sharding, "mesh", None)
+    if cut is None or mesh is not placement.mesh:
+        return sharding
+    if cut.mesh.shape_tuple != mesh.shape_tuple:
+        return sharding
+    return sharding.update(mesh=mesh.update(axis_types=cut.mesh.axis_types))
 
 
 def told(hlo_sharding: Any, placement: Placement) -> Any:

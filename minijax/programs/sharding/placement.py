@@ -277,6 +277,9 @@ def put_on_several(value: Any, sharding: Any) -> Array:
 
 
 def context_mesh() -> Mesh | None:
-    """The mesh of `set_mesh`, if it has devices."""
-    mesh = state.mesh
-    return mesh if isinstance(mesh, Mesh) and not mesh.empty else None
+    """The mesh of `set_mesh`, if it has devices, with the axis types of this place."""
+    mesh, inside = state.mesh, state.abstract_mesh
+    if not isinstance(mesh, Mesh) or mesh.empty:
+        return None
+    same = inside is not None and inside.shape_tuple == mesh.shape_tuple
+    return mesh.update(axis_types=inside.axis_types) if same else mesh

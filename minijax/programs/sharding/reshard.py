@@ -10,15 +10,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.core import errors, language
-from minijax.core.array import Array, wrap_as
+from minijax.core.array import Array
 from minijax.core.language import Primitive, ShapedArray, get_aval, register
-from minijax.core.rules import Zero, instantiate
-from minijax.core.trees import (
-    broadcast_prefix_to_treedef,
-    tree_flatten,
-    tree_map_leaves,
-    tree_unflatten,
-)
+from minijax.core.rules import def_linear, instantiate
+from minijax.core.trees import broadcast_prefix_to_treedef, tree_flatten, tree_unflatten
 from minijax.programs.sharding.constraints import constrain, refuse_empty
 from minijax.programs.sharding.contexts import (
     get_abstract_mesh,
@@ -26,7 +21,7 @@ from minijax.programs.sharding.contexts import (
     use_abstract_mesh,
 )
 from minijax.programs.sharding.cuts import axes_in, cut_of
-from minijax.programs.sharding.explicit_types import Cuts, full_spec, type_of, typed
+from minijax.programs.sharding.explicit_types import Cuts, full_spec, type_of
 from minijax.programs.sharding.placement import put_on_several
 from minijax.support.devices.shardings import (
     AxisType,
@@ -94,34 +89,22 @@ def _reshard_type(x: ShapedArray, *, dst_sharding: Any, **_: Any) -> ShapedArray
     return x.update(sharding=type_of(dst_sharding, x.ndim))
 
 
-def _back(x: Any, params: dict[str, Any]) -> dict[str, Any]:
-    """The parameters of the transpose, whose result is cut as `x` is."""
-    aval = x.aval if hasattr(x, "aval") else get_aval(x)
-    whole = NamedSharding(params["dst_sharding"].mesh, PartitionSpec())
-    sharding = whole if aval.cut is None else aval.cut
-    return {**params, "dst_sharding": sharding}
+def _back(ct: Any, x: Any, **params: Any) -> list:
+    """The cotangent, cut as `x` is; that of a value on no mesh stays as it is."""
+    ct, cut = instantiate(ct), x.aval.cut
+    if cut is None:
+        return [ct]
+    return [reshard_p.bind(ct, **{**params, "dst_sharding": cut})]
 
 
-@reshard_p.def_jvp_rule
-def _reshard_jvp(primals: Sequence, tangents: Sequence, **params: Any) -> tuple:
-    (x,), (tangent,) = primals, tangents
-    out = reshard_p.bind(x, **params)
-    if type(tangent) is Zero:
-        return out, Zero(get_aval(out).to_tangent_aval())
-    return out, reshard_p.bind(tangent, **params)
-
-
-@reshard_p.def_transpose
-def _reshard_transpose(ct: Any, x: Any, **params: Any) -> list:
-    return [reshard_p.bind(instantiate(ct), **_back(x, params))]
+def_linear(reshard_p, _back)
 
 
 @reshard_p.def_batch
 def _reshard_batch(axis_data: Any, args: Sequence, dims: Sequence, **params) -> tuple:
     (x,), (dim,) = args, dims
     sharding = params["dst_sharding"]
-    part = cut_of(get_aval(x))[dim]  # the batch axis stays as it is
-    params["dst_sharding"] = sharding.update(spec=sharding.spec.inserted(dim, part))
+    params["dst_sharding"] = sharding.with_batch_axis(dim, axis_data.cut)
     return reshard_p.bind(x, **params), dim
 
 
@@ -236,16 +219,6 @@ def _on_mesh(values: Any, mesh: Any) -> Any:
     return tree_unflatten(tree, moved)
 
 
-def _told_on(x: Any, mesh: Any) -> Any:
-    """An array, whose sharding says which types the axes of the mesh have."""
-    own = x._placed if type(x) is Array else None
-    if not isinstance(own, NamedSharding):
-        return x
-    named = Mesh(own.mesh.devices, own.mesh.axis_names, mesh.axis_types)
-    sharding = own.update(mesh=named)
-    return wrap_as(x._buffer, typed(x.aval, sharding), sharding)
-
-
 def explicit_axes(
     f: Callable | None = None, /, *, axes: Any = None, in_sharding: Any = None
 ) -> Callable:
@@ -278,7 +251,7 @@ def explicit_axes(
             )
         with use_abstract_mesh(inner):
             results = function(*reshard(args, ins), **kwargs)
-        return tree_map_leaves(lambda x: _told_on(x, mesh), _on_mesh(results, mesh))
+        return _on_mesh(results, mesh)
 
     return explicit
 

@@ -17,12 +17,8 @@ from minijax.core.language import eval_trace
 from minijax.core.state import state
 from minijax.primitives.parallel.variation import words_of
 from minijax.programs.sharding.contexts import get_abstract_mesh
-from minijax.support.devices.shardings import (
-    AxisType,
-    NamedSharding,
-    PartitionSpec,
-    empty_abstract_mesh,
-)
+from minijax.support.devices.mesh import AxisType, empty_abstract_mesh
+from minijax.support.devices.shardings import NamedSharding, PartitionSpec
 
 _interned: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
 

@@ -30,39 +30,8 @@ from minijax.core.runtime import (
     _hlo,
     replicated,
 )
-from minijax.support.devices.mesh import (
-    AbstractDevice,
-    AbstractMesh,
-    AxisType,
-    Mesh,
-    empty_abstract_mesh,
-    empty_concrete_mesh,
-    entered_mesh,
-    make_mesh,
-)
-from minijax.support.devices.partition_spec import AxisName, P, PartitionSpec
-
-__all__ = [
-    "AbstractDevice",
-    "AbstractMesh",
-    "AxisType",
-    "DuplicateSpecError",
-    "GSPMDSharding",
-    "IndivisibleError",
-    "Mesh",
-    "NamedSharding",
-    "P",
-    "PartitionSpec",
-    "Sharding",
-    "ShardingTypeError",
-    "SingleDeviceSharding",
-    "empty_abstract_mesh",
-    "empty_concrete_mesh",
-    "entered_mesh",
-    "make_mesh",
-    "sdy_sharding",
-    "spec_of_hlo_sharding",
-]
+from minijax.support.devices.mesh import AbstractMesh, AxisType, Mesh
+from minijax.support.devices.partition_spec import AxisName, PartitionSpec
 
 _OpType = _hlo.OpSharding.Type
 

@@ -686,7 +686,8 @@ def kind_of(primitive: Primitive) -> str:
 
 def has_results(primitive: Primitive) -> bool:
     """Whether a primitive gives arrays; printing, and waiting for effects, do not."""
-    return primitive.name not in {*WITHOUT_VALUES, "debug_callback", "debug_print"}
+    told = {"debug_callback", "debug_print", "inspect_sharding"}
+    return primitive.name not in {*WITHOUT_VALUES, *told}
 
 
 def has_rule(rule: Any) -> bool:

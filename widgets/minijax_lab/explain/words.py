@@ -214,6 +214,7 @@ PHRASES: dict[str, str] = {
     # calls into Python
     "check": "an error of the user's, if so",
     "debug_callback": "calls Python, no result",
+    "inspect_sharding": "tells how the compiler cuts a value, no result",
     "debug_print": "prints when it runs",
     "io_callback": "calls Python, which may act",
     "pure_callback": "calls Python for a value",
