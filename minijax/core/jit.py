@@ -366,7 +366,7 @@ def with_program(
 
     Those that have one entry per input or output get defaults, but for `donated`.
     """
-    num_in, num_out = len(closed.jaxpr.invars), len(closed.jaxpr.outvars)
+    num_in, num_out = len(closed.in_avals), len(closed.out_avals)
     return {
         **params,
         "jaxpr": closed,
