@@ -5,6 +5,7 @@ the script by a machine, as the page says; it is recorded again, and the fault i
 with the programs that it cost, and the script's answer is the one from before.
 """
 
+import functools
 import runpy
 import textwrap
 from dataclasses import dataclass
@@ -297,3 +298,29 @@ def test_of_jax(name, tmp_path) -> None:
 @pytest.mark.parametrize("name", OURS)
 def test_of_minijax(name, tmp_path) -> None:
     check("minijax", name, tmp_path)
+
+
+def test_faults_behind_a_static_argument() -> None:
+    """Each program but the first has a new static value; two would stay without it."""
+    import jax.numpy as jnp
+    import numpy as np
+
+    with see.recording() as record:
+
+        @functools.partial(jax.jit, static_argnames="number")
+        def step(total, x, number):
+            return total + x.sum() * number
+
+        total = 0
+        for number in range(8):
+            total = step(total, np.ones(3 if number % 4 == 3 else 4), number=number)
+    told = {f.kind: f for f in record.finished().told if f.kind != "pushed"}
+    assert {kind: told[kind].count for kind in told} == {
+        "static": 5,  # of 7: what number alone costs
+        "type": 1,
+        "shape": 1,
+    }
+    assert "`number` took 8 values" in told["static"].words
+    assert told["type"].words == "`total` was weak int32 at first and is float32"
+    assert told["shape"].words == "`x` has (4,) and sometimes (3,)"
+    assert isinstance(total, jnp.ndarray)

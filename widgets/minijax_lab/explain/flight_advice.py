@@ -7,12 +7,14 @@ the tests obey it and record again.
 from __future__ import annotations
 
 import ast
+import dataclasses
 import re
 from dataclasses import dataclass, field
 from typing import Any
 
 from minijax_lab.explain.flight import Ear
 from minijax_lab.explain.flight_facts import Constant, Leaf, Made, Miss, Site
+from minijax_lab.explain.flight_keys import explain
 from minijax_lab.explain.flight_repairs import (
     FUNCTIONS,
     Line,
@@ -57,6 +59,28 @@ class Fault:
     bytes: int = 0
     count: int = 0
     at_most: float = 0.0  # seconds of which a part can go, nobody knows how much
+
+
+def behind_statics(misses: list[Miss]) -> list[Miss]:
+    """The misses, with what would cause them if no static argument changed.
+
+    A ragged batch still costs a program after the static argument is mended.
+    """
+    changed = [c for m in misses if m.cause == "static" for c in m.changes]
+    varied = {name for kind, name, _ in changed if kind == "static"}
+    told: list[Miss] = []
+    bare: list[Miss] = []
+    for miss in misses:
+        told.append(miss)
+        if varied and miss.key is not None:
+            statics = {n: v for n, v in miss.key.statics.items() if n not in varied}
+            key = dataclasses.replace(miss.key, statics=statics)
+            bare.append(dataclasses.replace(miss, key=key, nearest=None, changes=[]))
+            explain(bare[-1], bare[:-1])
+            kept = bare[-1].cause in ("shape", "structure", "type", "place")
+            if miss.cause == "static" and kept:
+                told[-1] = bare[-1]
+    return told
 
 
 class Adviser:
@@ -105,7 +129,7 @@ class Adviser:
         if site is None:
             return []
         groups: dict[tuple, list[Miss]] = {}
-        for miss in made.misses:
+        for miss in behind_statics(made.misses):
             decided = {n for k, n, _ in miss.changes if k == miss.cause}
             names = tuple(sorted(decided))
             if miss.cause in ("static", "shape", "structure", "type", "place"):
