@@ -7,6 +7,7 @@ import functools
 import importlib
 import io
 import re
+import warnings
 
 import numpy as np
 
@@ -773,6 +774,16 @@ def a_committed_argument_elsewhere_and_out_shardings(lib):
 def an_inlined_function_with_out_shardings(lib):
     inner = lib.mj.jit(lambda x: x * 2, out_shardings=lib.on("x"), inline=True)
     return lib.mj.jit(lambda x: inner(x) + 1)(lib.numbers(8))
+
+
+@case
+def ahead_of_time_on_a_given_device(lib):
+    first, last = lib.mj.devices()[1], lib.mj.devices()[3]
+    x = lib.mj.device_put(lib.numbers(8), first)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        doubled = lib.mj.jit(lambda x: x * 2, device=last)
+    return doubled.lower(x).compile()(lib.numbers(8))
 
 
 @case

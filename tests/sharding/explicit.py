@@ -763,3 +763,21 @@ _several(
         lambda row: lib.jnp.sum(row, axis=0, out_sharding=lib.P("y"))
     )(_blocks(lib, x)),
 )
+
+_several(
+    automatic_axes_of_an_automatic_mesh=lambda lib, x: lib.sharding.auto_axes(
+        lambda x: lib.sharding.auto_axes(
+            lambda x: x * 2, axes="x", out_sharding=lib.P("x")
+        )(x),
+        out_sharding=lib.P("x"),
+    )(x),
+    branches_one_on_no_mesh=lambda lib, x: lib.mj.jit(
+        lambda a, b: lib.lax.cond(True, lambda a, b: a, lambda a, b: b, a, b)
+    )(x, lib.numbers(8, 8)),
+    branches_now=lambda lib, x: lib.lax.switch(
+        2, [lambda a, b: b, lambda a, b: b, lambda a, b: a], x, lib.numbers(8, 8)
+    ),
+    loop_that_leaves_the_mesh=lambda lib, x: lib.lax.scan(
+        lambda c, _: (lib.numbers(8, 8) * 1, None), x, None, length=2
+    )[0],
+)

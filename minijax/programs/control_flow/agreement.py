@@ -88,6 +88,11 @@ def _carry_to_write(shapes_differ: bool) -> str:
     )
 
 
+def of_all(*avals: AbstractValue) -> AbstractValue:
+    """One type for values that agree: that of the first that lies on a mesh."""
+    return next((aval for aval in avals if getattr(aval, "cut", None)), avals[0])
+
+
 def _first_parameter(fun: Callable) -> str:
     try:
         return next(iter(inspect.signature(fun).parameters), "")

@@ -44,7 +44,7 @@ from minijax.primitives.refs.ref_blocks import discharge_rules
 from minijax.primitives.refs.ref_effects import RefEffect
 from minijax.primitives.shape import broadcasting, casting, ordering
 from minijax.programs.calls import rewritten
-from minijax.programs.control_flow.agreement import check_branches
+from minijax.programs.control_flow.agreement import check_branches, of_all
 from minijax.programs.control_flow.bodies import (
     Body,
     batched_leading,
@@ -325,7 +325,8 @@ def _cond_type(index, *avals, branches: tuple, **_) -> tuple:
                 f"{short(first.out_avals)} vs {short(closed.out_avals)}"
             )
     behind_index = range(1, len(avals) + 1)
-    return first.out_avals, with_inputs(_effects(branches), behind_index)
+    outs = map(of_all, *(closed.out_avals for closed in branches))
+    return list(outs), with_inputs(_effects(branches), behind_index)
 
 
 @cond_p.def_lowering

@@ -68,6 +68,7 @@ from minijax.primitives.shape import broadcasting, joining, slicing
 from minijax.primitives.shape.rearranging import merged_axes
 from minijax.primitives.shape.squeezing import expand_dims, squeeze
 from minijax.programs.calls import closed_call_p, rewritten
+from minijax.programs.control_flow.agreement import of_all
 from minijax.programs.control_flow.bodies import (
     batched_leading,
     body_primitive,
@@ -129,7 +130,8 @@ class Scan:
     def out_avals(self) -> list[AbstractValue]:
         """The types of the outputs of the equation."""
         carry, ys = self.outputs(self.jaxpr.out_avals)
-        return [*carry, *(unmapped_aval(self.length, 0, y) for y in ys)]
+        types = map(of_all, carry, self.operands(self.jaxpr.in_avals).carry)
+        return [*types, *(unmapped_aval(self.length, 0, y) for y in ys)]
 
     def operands(self, items: Sequence[Any]) -> Operands:
         """One entry per input of the equation, in groups."""

@@ -59,7 +59,8 @@ def place_of(traced: stages.Traced) -> tuple[Any, bool]:
         mesh = mesh_of(*ins) or flat_mesh(devices)
         place = placement_of(devices, tuple(ins), mesh), True
     else:
-        place = choose_device(leaves)
+        free = [leaf for leaf, one in zip(leaves, given) if one is UNSPECIFIED]
+        place = choose_device(free)
     request = dispatch.CompileRequest(*place, *settings)
     request = placed(traced.jaxpr, request)
     return request.place, request.committed

@@ -179,7 +179,7 @@ def auto_axes(
     def automatic(*args: Any, **kwargs: Any) -> Any:
         outs = _given_or_passed(out_sharding, "out_sharding", "results", kwargs)
         mesh, inner = _mesh_with(axes, AxisType.Auto, outs, "auto_axes")
-        if mesh is None or mesh == inner:
+        if mesh is None or (mesh == inner and axes in (None, mesh.axis_names)):
             return function(*args, **kwargs)
         with use_abstract_mesh(inner):
             args = _on_mesh(args, inner)
