@@ -2,57 +2,37 @@
 
 The plugin's wheels (`jax-cuda13-plugin`, `jax-cuda13-pjrt`, NVIDIA's libraries) must be
 of jaxlib's own version. Their module `jax_plugins.xla_cuda13` imports jax, so it is not
-imported: the shared library beside it is loaded directly.
+imported: the shared library beside it is loaded directly. In a process with jax, import
+jax before the first array of minijax is made: both load the library.
 
 In JAX: `jax_plugins/xla_cuda13/__init__.py`.
 """
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import functools
 import glob
 import importlib
 import importlib.util
 import os
+import sys
 from typing import Any
 
 from minijax.backend import clients
 from minijax.backend.cpu import share_with_jax
+from minijax.backend.foreign_targets import (
+    register_ffi_target,
+    register_ffi_target_as_batch_partitionable,
+)
 from minijax.core.events import enter
 from minijax.core.runtime import jaxlib_version_text, xc
-
-# Later ones need earlier ones. Each is a folder below `nvidia/` and a file name.
-_LIBRARIES = (
-    ("cuda_runtime", "libcudart.so.*"),
-    ("nvjitlink", "libnvJitLink.so.*"),
-    ("cuda_nvrtc", "libnvrtc.so.*"),
-    ("cublas", "libcublasLt.so.*"),
-    ("cublas", "libcublas.so.*"),
-    ("cuda_cupti", "libcupti.so.*"),
-    ("cusparse", "libcusparse.so.*"),
-    ("cusolver", "libcusolver.so.*"),
-    ("cufft", "libcufft.so.*"),
-    ("nccl", "libnccl.so.*"),
-    ("nvshmem", "libnvshmem_host.so.*"),
-    ("cudnn", "libcudnn.so.*"),
-)
-_GENERATIONS = ("13", "12")
-
-
-def _folders_of(package: str) -> list[str]:
-    """The folders of a namespace package, without importing anything of it."""
-    spec = importlib.util.find_spec(package)
-    if spec is None or spec.submodule_search_locations is None:
-        return []
-    return list(spec.submodule_search_locations)
 
 
 def find_plugin() -> tuple[str, str] | None:
     """The newest CUDA generation whose plugin is installed, and its library's path."""
-    for generation in _GENERATIONS:
-        for folder in _folders_of("jax_plugins"):
+    spec = importlib.util.find_spec("jax_plugins")  # imports nothing of it
+    for generation in ("13", "12"):
+        for folder in (spec and spec.submodule_search_locations) or ():
             path = os.path.join(folder, f"xla_cuda{generation}", "xla_cuda_plugin.so")
             if os.path.exists(path):
                 return generation, path
@@ -64,28 +44,9 @@ def is_installed() -> bool:
     return find_plugin() is not None
 
 
-def _load_libraries(generation: str) -> None:
-    """Loads NVIDIA's libraries from their wheels, so that the plugin finds them.
-
-    The wheels of CUDA 13 share one folder; those of CUDA 12 have one each. A library
-    that is missing there may still come from the system.
-    """
-    for folder in _folders_of("nvidia"):
-        for package, pattern in _LIBRARIES:
-            places = (
-                os.path.join(folder, f"cu{generation}", "lib", pattern),
-                os.path.join(folder, package, "lib", pattern),
-            )
-            found = [path for place in places for path in sorted(glob.glob(place))]
-            if found:
-                # One that cannot be loaded may not be needed: the plugin says so
-                # if it is.
-                with contextlib.suppress(OSError):
-                    ctypes.CDLL(found[0])
-
-
+@functools.cache
 def _register_handlers(generation: str, c_api: Any) -> None:
-    """Gives XLA the GPU kernels of the plugin: linear algebra, callbacks."""
+    """Gives XLA the GPU functions of the plugin: callbacks, linear algebra."""
     name = f"jax_cuda{generation}_plugin"
     version = importlib.import_module(f"{name}.version").__version__
     if version != jaxlib_version_text:
@@ -102,6 +63,39 @@ def _register_handlers(generation: str, c_api: Any) -> None:
         xc.register_custom_type(type_name, value, platform="CUDA")
     for call_name, value in extension.ffi_handlers().items():
         xc.register_custom_call_target(call_name, value, platform="CUDA", api_version=1)
+    for part in ("solver", "linalg", "sparse"):
+        module = importlib.import_module(f"jaxlib.gpu_{part}")
+        for call_name, value, api_version in module.registrations()["CUDA"]:
+            register_ffi_target(call_name, value, "CUDA", api_version)
+        for call_name in getattr(module, "batch_partitionable_targets", list)():
+            register_ffi_target_as_batch_partitionable(call_name)
+
+
+@functools.cache
+def load(path: str) -> tuple[str, Any]:
+    """Loads the plugin, once. It finds NVIDIA's libraries in the wheels beside it.
+
+    jax takes the name "cuda" when it first asks for its devices, and fails if it is
+    taken; so where jax is imported and has not yet asked, the plugin gets another name.
+
+    Returns:
+      The plugin's name, and its interface in C; None if jax has loaded it.
+    """
+    from jaxlib import _profiler  # type: ignore[attr-defined]
+
+    name, c_api = "cuda", None
+    if not xc.pjrt_plugin_loaded(name):
+        name = "minijax_cuda" if "jax" in sys.modules else name
+        c_api = xc.load_pjrt_plugin_dynamically(name, path)
+        _profiler.register_plugin_profiler(c_api)
+    if not xc.pjrt_plugin_initialized(name):
+        xc.initialize_pjrt_plugin(name)
+    return name, c_api
+
+
+def reads_programs(device: Any) -> bool:
+    """Whether compiled programs can be loaded: for a GPU by a plugin named "cuda"."""
+    return device.platform != "gpu" or xc.pjrt_plugin_loaded("cuda")
 
 
 def make_client(options: dict[str, Any]) -> Any:
@@ -120,18 +114,17 @@ def make_client(options: dict[str, Any]) -> Any:
             "The CUDA plugin is not installed. Install it at jaxlib's version: pip "
             f"install 'jax-cuda13-plugin[with-cuda]=={jaxlib_version_text}'"
         )
-    generation, path = plugin
     share_with_jax()
-    if not xc.pjrt_plugin_loaded("cuda"):
-        _load_libraries(generation)
-        c_api = xc.load_pjrt_plugin_dynamically("cuda", path)
+    generation, path = plugin
+    name, c_api = load(path)
+    if c_api is not None:  # jax gives XLA the same functions
         _register_handlers(generation, c_api)
-    if not xc.pjrt_plugin_initialized("cuda"):
-        xc.initialize_pjrt_plugin("cuda")
+    # Some of them finish on the CPU, with SciPy's LAPACK.
+    importlib.import_module("jaxlib.gpu_solver").initialize_hybrid_kernels()
     given = dict(options)
     distributed_client = given.pop("distributed_client", None)
     plugin_options = {**xc.generate_pjrt_gpu_plugin_options(), **given}
-    return xc.make_c_api_client("cuda", plugin_options, distributed_client)
+    return xc.make_c_api_client(name, plugin_options, distributed_client)
 
 
 def is_there() -> bool:

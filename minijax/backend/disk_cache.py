@@ -23,6 +23,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
+from minijax.backend import cuda
 from minijax.backend.build_settings import BuildSettings
 from minijax.backend.hlo_parts import strip_locations
 from minijax.core.compiler import Executable, compile_module, device_list_of, program_of
@@ -75,7 +76,7 @@ def load_or_compile(
     settings = settings or BuildSettings()
     program = program_of(module)
     folder = Folder(policy)
-    if not folder.is_safe():
+    if not folder.is_safe() or not cuda.reads_programs(device_list[0]):
         return compile_module(program, device_list, settings)
     options, flags = settings.make_options(device_list)
     start = time.perf_counter()

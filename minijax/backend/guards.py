@@ -12,26 +12,23 @@ from typing import Any
 from minijax.core.runtime import _jax
 
 _guard = _jax.guard_lib
-_levels = {
-    None: None,
-    "allow": _guard.TransferGuardLevel.ALLOW,
-    "log": _guard.TransferGuardLevel.LOG,
-    "disallow": _guard.TransferGuardLevel.DISALLOW,
-    "log_explicit": _guard.TransferGuardLevel.LOG_EXPLICIT,
-    "disallow_explicit": _guard.TransferGuardLevel.DISALLOW_EXPLICIT,
-}
+
+
+def _level(name: str | None) -> Any:
+    """A level by its name, such as "disallow_explicit"; None for None."""
+    return name and getattr(_guard.TransferGuardLevel, name.upper())
 
 
 def set_process_level(direction: str, level: str | None) -> None:
     """The level of threads that set none, for "host_to_device" or another direction."""
-    setattr(_guard.global_state(), direction, _levels[level])
+    setattr(_guard.global_state(), direction, _level(level))
 
 
 def thread_level(
     direction: str, level: str | None
 ) -> contextlib.AbstractContextManager[None]:
     """Set this thread's level within a block; None leaves it to the process."""
-    return _during(direction, _levels[level])
+    return _during(direction, _level(level))
 
 
 def explicit(kind: str) -> contextlib.AbstractContextManager[None]:

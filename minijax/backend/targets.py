@@ -166,10 +166,10 @@ def _h100(name: str, count: int) -> Any:
     generation, path = found
     wheel = f"jax-cuda{generation}-pjrt"
     _check_version(wheel, jaxlib_version_text, jaxlib_version_text)
-    _start("cuda", path)
+    plugin, _ = cuda.load(path)
     text = (Path(__file__).parent / "h100.txtpb").read_text()
     options = {"target_config": text, "topology": f"1x1x{count}"}
-    return xc._xla.get_default_c_api_topology("cuda", name, options)
+    return xc._xla.get_default_c_api_topology(plugin, name, options)
 
 
 def _tpu(name: str) -> Any:
@@ -189,8 +189,12 @@ def _tpu(name: str) -> Any:
         raise ValueError(
             f"{name!r}: no side of a slice of {generation} has more than 16 chips."
         )
+    path = os.path.join(os.path.dirname(spec.origin), "libtpu.so")
     with _environment():
-        _start("tpu", os.path.join(os.path.dirname(spec.origin), "libtpu.so"))
+        if not xc.pjrt_plugin_loaded("tpu"):
+            xc.load_pjrt_plugin_dynamically("tpu", path)
+        if not xc.pjrt_plugin_initialized("tpu"):
+            xc.initialize_pjrt_plugin("tpu")
     options: dict[str, Any] = {}
     if set(sizes) == {"1"}:
         options["chips_per_host_bounds"] = [1, 1, 1]  # four chips by default
@@ -201,16 +205,6 @@ def _tpu(name: str) -> Any:
     except JaxRuntimeError as error:
         message = str(error).splitlines()[0]
         raise ValueError(f"{_unknown(name)} libtpu says: {message}") from None
-
-
-def _start(platform: str, path: str) -> None:
-    """Loads a plugin, unless this process has it already."""
-    # First what can run: a GPU that is there gets its libraries before the plugin.
-    runtime.backends()
-    if not xc.pjrt_plugin_loaded(platform):
-        xc.load_pjrt_plugin_dynamically(platform, path)
-    if not xc.pjrt_plugin_initialized(platform):
-        xc.initialize_pjrt_plugin(platform)
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ In JAX: `jax.experimental.topologies` and `jit(f, ...).lower(...).compile()` for
 
 from __future__ import annotations
 
+import dataclasses
 import re
 from typing import TYPE_CHECKING, Any
 
@@ -80,6 +81,9 @@ def ptx(
     from minijax.backend import dumps
 
     refuse_calls(target, lowered)
+    # jaxlib 0.11 and later write no assembly without it.
+    options = {**dict(settings.options), "xla_dump_emitter_re": ".*"}
+    settings = dataclasses.replace(settings, options=options)
     with (
         lowered.context,
         dumps.compile_with_dump(target, lowered.module, settings) as dump,

@@ -23,7 +23,7 @@ from minijax.compile import cross_compiling, tokens
 from minijax.compile.compiler_options import check_options
 from minijax.compile.jit_api import struct_of
 from minijax.compile.placing import buffer_on
-from minijax.core import compiler, dispatch, errors, language, lowering
+from minijax.core import compiler, dispatch, errors, language, lowering, runtime
 from minijax.core import jit as pjit
 from minijax.core.array import Array, default_device
 from minijax.core.events import Hook
@@ -337,8 +337,11 @@ class Lowered(_Stage):
         )
 
     def cost_analysis(self) -> dict[str, float]:
-        """XLA's estimate for the program before it is optimised: flops and others."""
-        return unoptimized.cost_analysis(self._hlo(), default_device().client)
+        """XLA's estimate for the program before it is optimised: flops and others.
+
+        The client of the CPU makes it, which those of plugins cannot.
+        """
+        return unoptimized.cost_analysis(self._hlo(), runtime.get_backend("cpu"))
 
 
 def _known_dialect(dialect: str | None) -> str:

@@ -156,11 +156,8 @@ def _from_header(header: dict, programs: list[bytes], scope: SymbolicScope) -> E
 
 def _aval_to_json(aval: Any) -> list[Any]:
     sizes = [size if isinstance(size, int) else str(size) for size in aval.shape]
-    return [sizes, _dtype_name(aval.dtype), aval.weak_type]
-
-
-def _dtype_name(dtype: Any) -> str:
-    return "float0" if dtypes.is_float0(dtype) else dtype.name
+    name = "float0" if dtypes.is_float0(aval.dtype) else aval.dtype.name
+    return [sizes, name, aval.weak_type]
 
 
 def _aval_from_json(entry: list[Any], scope: SymbolicScope) -> ShapedArray:

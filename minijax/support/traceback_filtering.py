@@ -94,7 +94,8 @@ def simplify(error: Exception) -> None:
     if mode == "quiet_remove_frames":
         error.add_note(_NOTE)
         return
-    whole = UnfilteredStackTrace(f"{_last_line(error)}\n\n{_APPENDED}")
+    line = "".join(traceback.format_exception_only(type(error), error)).strip()
+    whole = UnfilteredStackTrace(f"{line}\n\n{_APPENDED}")
     whole.with_traceback(_with_callers(trace))
     whole.__cause__ = error.__cause__
     whole.__context__ = error.__context__
@@ -118,10 +119,6 @@ def _is_below_boundary(frame: types.FrameType) -> bool:
             return True
         caller = caller.f_back
     return False
-
-
-def _last_line(error: BaseException) -> str:
-    return "".join(traceback.format_exception_only(type(error), error)).strip()
 
 
 def _with_callers(trace: types.TracebackType) -> types.TracebackType:

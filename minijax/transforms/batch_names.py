@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Hashable, Sequence
-from contextlib import AbstractContextManager
 from typing import Any
 
 from minijax.core import batching
@@ -15,14 +14,12 @@ from minijax.core.language import jaxprs_in_params
 from minijax.core.rules import AxisData, no_axis_name
 from minijax.values.named_axes import NamedAxisEffect, extend_axis_env
 
-_nothing = contextlib.nullcontext()
-
 
 @batching.axis_scope.attach
-def axis_scope(axis_data: AxisData) -> AbstractContextManager:
+def axis_scope(axis_data: AxisData) -> contextlib.AbstractContextManager:
     """The axis's name in scope, if it has one."""
     if axis_data.name is no_axis_name:
-        return _nothing
+        return contextlib.nullcontext()
     return extend_axis_env([(axis_data.name, axis_data.size)])
 
 

@@ -28,6 +28,7 @@ from minijax.kernels.triton import arrays, elementwise, memory
 from minijax.kernels.triton.kernel_context import gpu, i32
 from minijax.kernels.triton.memory import Memory, memory_element
 from minijax.kernels.triton_params import CompilerParams
+from minijax.primitives.refs.references import get_p
 
 # Files with rules, which enter them in the table.
 families = (kernel_arithmetic, kernel_control_flow, arrays, elementwise, memory)
@@ -113,6 +114,30 @@ def refuse(jaxpr: Jaxpr, mapping: GridMapping, name: str) -> None:
                 f"{refused}{block.origin} is in memory space {space!r}; a GPU's kernel "
                 "reads its arrays where they are. Leave memory_space out."
             )
+    for var, block in zip(jaxpr.invars[mapping.num_inputs :], mapping.output_mappings):
+        index = block.index_map_jaxpr.jaxpr
+        used = [*index.outvars, *(var for eqn in index.eqns for var in eqn.invars)]
+        for axis, (place, size) in enumerate(zip(index.invars, mapping.grid)):
+            if size > 1 and place not in used and _reads_whole(jaxpr, var):
+                raise NotImplementedError(
+                    f"{refused}all programs along axis "
+                    f"{axis - len(mapping.vmapped_dims)} of its grid read and write "
+                    f"the same block of {block.origin}, and a GPU runs them at once. "
+                    "Loop over that axis in the kernel with `fori_loop`, or add with "
+                    "`pltriton.atomic_add`."
+                )
+
+
+def _reads_whole(kernel: Jaxpr, ref: Any) -> bool:
+    """Whether the kernel, or a branch of it, reads the reference at fixed places."""
+    for eqn in kernel.eqns:
+        if eqn.primitive is get_p and eqn.invars == [ref]:
+            return True
+        places = [i for i, var in enumerate(eqn.invars[1:]) if var is ref]
+        for branch in eqn.params.get("branches", ()):
+            if any(_reads_whole(branch.jaxpr, branch.jaxpr.invars[i]) for i in places):
+                return True
+    return False
 
 
 def write_kernel(jaxpr: Jaxpr, mapping: GridMapping, name: str) -> tuple[int, ...]:

@@ -54,10 +54,6 @@ def _round(self: Any, ndigits: int | None = None) -> Any:
 # Indexing and iteration
 
 
-def _getitem(self: Any, index: Any) -> Any:
-    return indexing.getitem(self, index)
-
-
 def _tracer_getitem(self: Any, index: Any) -> Any:
     aval = self.aval
     if type(aval) is AbstractRef:
@@ -165,7 +161,7 @@ for _name, _symbol, _function, *_short_way in _BINARY:
     OPERATORS[f"__{_name}__"], OPERATORS[f"__r{_name}__"] = _both
 
 ARRAY_OPERATORS: dict[str, Callable[..., Any]] = {
-    "__getitem__": _getitem,
+    "__getitem__": indexing.getitem,
     "__iter__": _array_iter,
 }
 

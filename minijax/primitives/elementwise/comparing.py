@@ -114,9 +114,8 @@ def _high_words(x: Any, y: Any) -> Any:
 
 
 _shifts = (shift_left_p, shift_right_arithmetic_p, shift_right_logical_p)
-for _primitive in (not_p, and_p, or_p, xor_p, *_shifts):
-    def_zero_jvp(_primitive)
-for _primitive in (population_count_p, clz_p, mulhi_p):
+_counts = (population_count_p, clz_p, mulhi_p)
+for _primitive in (not_p, and_p, or_p, xor_p, *_shifts, *_counts):
     def_zero_jvp(_primitive)
 
 

@@ -187,6 +187,13 @@ def _scatter_lowering(
                 params["update_jaxpr"], params["update_consts"]
             )
             results = lower_scalars(ctx, program, old, new)
+            used = [var for eqn in program.jaxpr.eqns for var in eqn.invars]
+            if ctx.platform == "cuda" and program.jaxpr.invars[1] not in used:
+                # A body of one operation is an atomic one on `new` for XLA, which
+                # crashes if it has none: `x.at[i].apply(double)`. `new` is zero.
+                inexact = dtypes.issubdtype(physical.dtype, np.inexact)
+                take = hlo.stablehlo.subtract if inexact else hlo.stablehlo.xor
+                results = [take(results[0], new)]
         hlo.stablehlo.return_(results)
     return scatter_op.results[0]
 
