@@ -333,6 +333,7 @@ def test_jit_keeps_its_ways() -> None:
         assert float(jax.grad(f)(3.0)) == 6.0
         assert jax.vmap(f)(jnp.arange(3.0)).tolist() == [0.0, 1.0, 4.0]
         assert f.lower(1.0).compile()(2.0) == 4.0
+        assert type(f.__wrapped__) is type(lambda: 0)
         assert float(jax.jit(lambda x: f(x) + f(x))(1.0)) == 2.0
         assert jax.eval_shape(f, 1.0).shape == ()
     assert Scale.__call__.__doc__ == "Scales."

@@ -309,7 +309,7 @@ def test_faults_behind_a_static_argument() -> None:
 
         @functools.partial(jax.jit, static_argnames="number")
         def step(total, x, number):
-            return total + x.sum() * number
+            return total + x.sum() * max(number, 1)
 
         total = 0
         for number in range(8):
@@ -321,6 +321,8 @@ def test_faults_behind_a_static_argument() -> None:
         "shape": 1,
     }
     assert "`number` took 8 values" in told["static"].words
+    needed = step.__wrapped__.__code__.co_firstlineno + 2
+    assert told["static"].write.endswith(f"(Python needs its value at line {needed})")
     assert told["type"].words == "`total` was weak int32 at first and is float32"
     assert told["shape"].words == "`x` has (4,) and sometimes (3,)"
     assert isinstance(total, jnp.ndarray)

@@ -79,6 +79,7 @@ class Jitted:
         self.arrays: dict[str, int] = {}
         self.signature = signature_of(jitted)
         functools.update_wrapper(self, jitted, updated=())
+        del self.__wrapped__  # that of `jitted`, by `__getattr__`
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if BUSY and threading.get_ident() in BUSY:

@@ -267,16 +267,24 @@ def by_jnp(source: Source, function: Any, name: str) -> list[Line]:
     return found
 
 
+# They compare numbers, or make Python's own of them, which a tracer refuses.
+PYTHON_ONLY = ("range", "int", "float", "complex", "bool", "min", "max", "sorted")
+
+
 def python_uses(function: Any, name: str) -> list[int]:
     """The lines of a function at which Python, not JAX, needs a value."""
     found = []
     for node in ast.walk(function):
         parts: list[Any] = []
-        if isinstance(node, (ast.If, ast.While, ast.IfExp)):
+        if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)):
             parts = [node.test]
+        elif isinstance(node, ast.BoolOp):
+            parts = node.values
+        elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+            parts = [node.operand]
         elif isinstance(node, ast.Call):
             head = ast.unparse(node.func)
-            if head in ("range", "int", "float") or head.startswith(("np.", "math.")):
+            if head in PYTHON_ONLY or head.startswith(("np.", "math.")):
                 parts = node.args
         for part in parts:
             if any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(part)):
