@@ -104,3 +104,19 @@ def test_bytes_are_bars_on_one_scale():
     assert [bar.role for bar in bars] == ["bytes"] * 3
     whole, a, b = (int(bar.text) for bar in bars)
     assert abs(a - 0.75 * whole) <= 1 and abs(b - 0.25 * whole) <= 1
+
+
+def test_a_large_tree_opens_where_it_differs(browser, tmp_path) -> None:
+    def tree(odd: int):
+        return {n: [jnp.ones(2 if n == odd else 3)] for n in range(200)}
+
+    page = browser.new_page()
+    (tmp_path / "tree.html").write_text(see.tree(tree(-1), tree(123)).to_html())
+    page.goto((tmp_path / "tree.html").as_uri())
+    page.wait_for_selector(".mj-live .mj-where")
+    told = page.locator(".mj-live .mj-r.mj-on")
+    assert told.count() == 1 and "f32[3]" in told.inner_text()
+    assert told.is_visible()
+    shown = page.locator(".mj-live .mj-r:visible").count()
+    assert 200 <= shown < 210  # of 401: the other containers are folded
+    page.close()

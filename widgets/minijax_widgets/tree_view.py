@@ -12,6 +12,8 @@ MARKS = {"": " ", "add": "+", "del": "-", "changed": "!"}
 ONE_SIDED = {"add": "only in the second tree", "del": "only in the first tree"}
 # The length of the longest bar.
 MOST_PIXELS = 90
+# Containers of a tree of more nodes are folded at first.
+MOST_OPEN = 300
 _MISSING: Any = object()
 
 
@@ -58,8 +60,11 @@ class TreeView(View):
         return node.type if node.leaf is not None else f"{node.kind}{node.static}"
 
     def frame(self) -> Frame:
-        """Returns the picture: the indented rows; containers fold."""
+        """Returns the picture: the indented rows; containers fold, and those of a large
+        tree are folded."""
         rows, steps = [], []
+        large = len(self.recording.nodes) > MOST_OPEN
+        most = max((node.bytes for node in self.recording.nodes), default=0)
         for number, node in enumerate(self.recording.nodes):
             leaf = node.leaf is not None
             type_piece = Piece(self.what(node), "chip" if leaf else "constant")
@@ -74,13 +79,14 @@ class TreeView(View):
                         node.key or "tree",
                         [type_piece],
                         [Piece(size, "size")],
-                        self.bar(node),
+                        self.bar(node, most),
                         [note],
                     ],
                     keys=[f"n{number}"],
                     go=number,
                     depth=node.depth,
                     look=look,
+                    folded=large and not leaf and node.depth > 0,
                 )
             )
             steps.append(
@@ -88,9 +94,8 @@ class TreeView(View):
             )
         return self.picture([Pane("", rows)], steps, self.recording.telling)
 
-    def bar(self, node: Node) -> list[Piece]:
+    def bar(self, node: Node, most: int) -> list[Piece]:
         """Returns a node's bytes as a bar, as long as its part of the largest tree."""
-        most = max(one.bytes for one in self.recording.nodes)
         if not node.bytes:
             return []
         return [Piece(f"{max(1, MOST_PIXELS * node.bytes / most):.0f}", "bytes")]
