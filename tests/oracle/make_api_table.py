@@ -68,14 +68,19 @@ MODULES = (
     "jax.stages",
     "jax.export",
     "jax.distributed",
+    "jax.experimental.custom_partitioning",
     "jax.experimental.layout",
     "jax.experimental.mesh_utils",
     "jax.experimental.multihost_utils",
+    "jax.experimental.serialize_executable",
     "jax.profiler",
 )
 
 # Modules whose own names are mixed with all that they import.
-MIXED = ("jax.experimental.multihost_utils",)
+MIXED = (
+    "jax.experimental.multihost_utils",
+    "jax.experimental.serialize_executable",
+)
 
 # Defaults that are private objects have no text of their own to compare.
 _OPAQUE = object()
