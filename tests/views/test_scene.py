@@ -284,16 +284,16 @@ def test_a_narrow_page_has_the_narrow_layout(show, width):
 
 
 class ThreeLayouts(Picture):
-    """A picture of 1040 pixels, with a layout of 760 for narrower pages."""
+    """A picture of 1040 pixels, with a layout of 690 for narrower pages."""
 
     def frame(self):
         frame = super().frame()
         frame.panes[0].scene = self.scene(1040)
-        frame.panes[0].middle = self.scene(760)
+        frame.panes[0].middle = self.scene(690)
         return frame
 
 
-@pytest.mark.parametrize("width, chosen", [(1300, 1040), (1000, 760), (800, 760)])
+@pytest.mark.parametrize("width, chosen", [(1300, 1040), (1000, 690), (800, 690)])
 def test_the_widest_layout_that_fits_is_chosen(show, width, chosen):
     """A window of 1200 pixels leaves a view of JupyterLab 1000 at most."""
     page = show(ThreeLayouts(), width=width)

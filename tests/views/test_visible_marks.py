@@ -6,8 +6,8 @@ import pytest
 
 import gallery as states
 
-# Of each view the marks that the step lights and that their pane cuts off: at first
-# paint, and at the ends and some steps between, forwards and then backwards.
+# Of each view the marks and formulas that the step lights and that their pane cuts off:
+# at first paint, and at the ends and some steps between, forwards and then backwards.
 CUT = """() => [...document.querySelectorAll(".mj-live")].map(root => {
   const slider = root.querySelector("input[type=range]");
   const told = root.querySelector(".mj-head").textContent;
@@ -18,14 +18,28 @@ CUT = """() => [...document.querySelectorAll(".mj-live")].map(root => {
       if (!edge.width) continue;
       const right = edge.left + pane.clientWidth;
       const bottom = edge.top + pane.clientHeight;
+      const canvas = pane.querySelector("canvas");
+      if (canvas) {
+        // A timeline: it is as wide as its pane, and what the step lights is named.
+        const box = canvas.getBoundingClientRect();
+        seen.marks += pane.querySelectorAll("li button").length;
+        if (box.right > right + 1) seen.cut.push([when, "canvas", box.right - right]);
+        for (const named of pane.querySelectorAll("li")) {
+          const over = named.scrollWidth - named.clientWidth;
+          if (over > 1) seen.cut.push([when, named.textContent, over]);
+        }
+        continue;
+      }
       const drawn = pane.querySelector("svg.mj-scene:not([hidden])");
-      if (!drawn) continue;  // a timeline is a canvas, which has no marks
       for (const mark of drawn.querySelectorAll("g.mj-on:not(.mj-later)")) {
-        const box = mark.getBoundingClientRect();
+        // Its box without strokes, which Firefox counts and Chromium does not.
+        const box = mark.getBBox();
+        const {a, d, e, f} = mark.getScreenCTM();
         if (!box.width && !box.height) continue;
         seen.marks++;
-        const over = [edge.left - box.left, box.right - right,
-                      edge.top - box.top, box.bottom - bottom];
+        const [x, y] = [a * box.x + e, d * box.y + f];
+        const over = [edge.left - x, x + a * box.width - right,
+                      edge.top - y, y + d * box.height - bottom];
         if (Math.max(...over) > 1) seen.cut.push([when, ...over.map(Math.round)]);
       }
       const zoom = drawn.getBoundingClientRect().width / drawn.viewBox.baseVal.width;
@@ -35,7 +49,21 @@ CUT = """() => [...document.querySelectorAll(".mj-live")].map(root => {
       }
     }
   };
+  const formulas = (when) => {
+    for (const row of root.querySelectorAll("table.mj-plain tr.mj-on")) {
+      const pane = row.closest(".mj-pane");
+      if (!pane.clientWidth) continue;
+      const right = pane.getBoundingClientRect().left + pane.clientWidth;
+      const first = row.cells[0];
+      const text = document.createRange();
+      text.selectNodeContents(first);
+      const over = Math.max(text.getBoundingClientRect().right - right,
+                            first.scrollWidth - first.clientWidth);
+      if (over > 1) seen.cut.push([when, first.textContent, over]);
+    }
+  };
   count("first");
+  formulas("first");
   const last = slider ? Number(slider.max) : 0;
   const some = last < 9 ? [...Array(last + 1).keys()]
     : [0, 1, 0.3 * last, 0.5 * last, 0.8 * last, last].map(Math.round);
@@ -43,6 +71,7 @@ CUT = """() => [...document.querySelectorAll(".mj-live")].map(root => {
     slider.value = step;
     slider.dispatchEvent(new Event("input"));
     count(step);
+    formulas(step);
   }
   return seen;
 })"""

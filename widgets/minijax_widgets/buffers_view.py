@@ -141,7 +141,7 @@ class BuffersView(View):
 
         return self.picture(
             [
-                scene_pane(scene, 940, 340),
+                scene_pane(scene, 690, 300),
                 *timeline,
                 *self.roofline(each),
                 self.table(goes),

@@ -158,7 +158,7 @@ class CacheView(View):
         columns = ["call", "what decided", "write instead"]
         return self.picture(
             [
-                scene_pane(lambda width: strip(record, width), 900, 340, 740),
+                scene_pane(lambda width: strip(record, width), 900, 300, 690),
                 Pane("", rows, columns=columns),
                 *sources.panes,
             ],

@@ -207,8 +207,8 @@ class FusionView(View):
                 scene_pane(
                     lambda width: draw(record, groups, width, self.detail),
                     940,
-                    360,
-                    740,
+                    330,
+                    690,
                 ),
                 *roofline,
                 self.table(groups),

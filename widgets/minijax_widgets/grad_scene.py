@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from textwrap import wrap
 from typing import Any
 
 from minijax_lab.explain.backward import bytes_in_words
@@ -20,6 +21,7 @@ MOST_ARGUMENTS = 4
 MOST_BOXES = 6
 MOST_GRADIENTS = 4
 LABEL = 24
+LINE = 17  # of formulas
 GAP = 10
 
 
@@ -45,8 +47,8 @@ class Layout:
 
 
 WIDE = Layout(1040, 30, 284, 358, 236, 676, 764, 22, 1.0, 56)
-MIDDLE = Layout(760, 30, 200, 262, 180, 470, 560, 18, 0.85, 50)
-NARROW = Layout(356, 66, 46, 86, 108, 236, 282, 4, 0.6, 50)
+MIDDLE = Layout(690, 30, 188, 244, 164, 430, 506, 16, 0.8, 48)
+NARROW = Layout(300, 60, 46, 80, 88, 200, 240, 4, 0.55, 44)
 # Where arrows pass that go around others: on the left, and on the right.
 LANES = 3
 LANE = 6
@@ -162,11 +164,23 @@ class Picture:
             names = [glyph(a.shape, name=a.name, scale=scale).h for a in shown]
             heights.append(sum(names) + 8 * len(names) if not self.layout.wide else 0)
             heights.append(max(names))
-            heights[-1] += LABEL if self.layout.wide else 0
+            heights[-1] += self.under(band) if self.layout.wide else 0
         title = 20 if band.title else 0
         if self.layout.wide:
             return max(max(heights) + 20, 46) + title
         return LABEL + max(heights) + 16 + title
+
+    def formulas(self, band: Band) -> list[str]:
+        """The lines of formulas on the right of a band."""
+        row = band.cotangent
+        if not self.layout.wide or len(band.rows) != 1 or row is None:
+            return []
+        told = " ; ".join(back.text for back in row.backward)
+        return folded(told, int((self.layout.width - self.layout.cotangent - 56) / 7.4))
+
+    def under(self, band: Band) -> float:
+        """How far below the top of a band its gradients stand: under its formulas."""
+        return LABEL + LINE * max(0, len(self.formulas(band)) - 1)
 
     def gradients(self, band: Band) -> list[GradArgument]:
         """The arguments whose cotangents stand in a band."""
@@ -281,7 +295,7 @@ class Picture:
         x, right = layout.forward, layout.cotangent
         for argument in self.top:
             key = self.key(f"a{argument.name}")
-            named = cut(argument.name, 14)
+            named = self.named(argument.name)
             drawn = glyph(argument.shape, name=named, scale=layout.scale)
             drop = middle - (drawn.top + drawn.bottom) / 2
             if self.left:
@@ -300,7 +314,7 @@ class Picture:
             )
             self.left["", argument.name] = placed
             x = placed.x + placed.w + 16
-            name = cut(argument.cotangent, 14)
+            name = self.named(argument.cotangent)
             if argument.zero:
                 note = f"{name} = 0: not used" if layout.wide else f"{name} = 0"
                 at = scene.note(right - 10, middle, note)
@@ -328,7 +342,15 @@ class Picture:
             )
             self.right["", argument.name] = given
             right = given.x + given.w + 22
+        scene.width = max(scene.width, right - 22)
         self.lane = height - GAP - 7
+
+    def named(self, name: str) -> str:
+        """An argument's name; on a narrow page the end of a long one, which tells where
+        it lies in a tree."""
+        if self.layout.wide:
+            return cut(name, 14)
+        return name if len(name) <= 8 else f"..{name[-6:]}"
 
     def complete_at(self, argument: GradArgument, last: int) -> int:
         """The step in which an argument's cotangent is complete."""
@@ -379,18 +401,17 @@ class Picture:
                 mono=True,
                 at=down,
             )
-        if layout.wide and len(band.rows) == 1 and row is not None and up is not None:
-            told = " ; ".join(back.text for back in row.backward)
-            start = layout.cotangent + 56
-            lines = folded(told, int((layout.width - start) / 7.4))
+        lines = self.formulas(band)
+        if lines and row is not None and up is not None:
             scene.drawn(
-                start, y + 5, max(text_width(said, 12, True) for said in lines),
-                17 * len(lines),
+                layout.cotangent + 56, y + 5,
+                max(text_width(said, 12, True) for said in lines), LINE * len(lines),
                 [
-                    words(0, 12 + 17 * n, said, "cotangent", 12, mono=True)
+                    words(0, 12 + LINE * n, said, "cotangent", 12, mono=True)
                     for n, said in enumerate(lines)
                 ],
-                key=self.key(f"b{band.key}"), at=up, go=up, says=told,
+                key=self.key(f"b{band.key}"), at=up, go=up,
+                says=" ; ".join(back.text for back in row.backward),
             )  # fmt: skip
         above = 0 if layout.wide else LABEL - 4
         middle = y + above + (height - above) / 2
@@ -494,16 +515,14 @@ class Picture:
         """Draws the cotangents of arguments that are complete in a band."""
         scene, layout = self.scene, self.layout
         shown = self.gradients(band)
-        x, at = layout.gradients, y + LABEL
+        x, at = layout.gradients, y + self.under(band)
         before = given
         drawn = 0
         for argument in shown:
-            name = cut(argument.cotangent, 18)
+            name = self.named(argument.cotangent)
             told = f"{argument.cotangent}: {argument.type}, "
             told += f"the gradient in {argument.name}"
             keys = (f"b{band.key}", f"g{path_of(band)}/{argument.name}")
-            if not layout.wide and len(name) > 9:
-                name = f"..{argument.cotangent[-7:]}"  # where it lies in a tree
             wide = glyph(
                 argument.shape, name=name, scale=layout.scale, role="cotangent"
             ).w
@@ -734,9 +753,9 @@ def folded(formulas: str, room: int) -> list[str]:
     if len(formulas) <= room:
         return [formulas]
     at = formulas.rfind(" ; ", 0, room - 1)
-    if at < 0:
-        return [cut(formulas, room)]
-    return [formulas[: at + 2], cut(formulas[at + 3 :], room)]
+    if at >= 0 and len(formulas) - at - 3 <= room:
+        return [formulas[: at + 2], formulas[at + 3 :]]
+    return wrap(formulas, room, max_lines=2, placeholder="...")
 
 
 def met_told(found: GradSum) -> str:

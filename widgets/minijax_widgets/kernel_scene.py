@@ -49,9 +49,9 @@ class Sizes:
 
 
 WIDE = Sizes(900, 168, 30)
-MIDDLE = Sizes(764, 168, 30)
+MIDDLE = Sizes(690, 168, 30)
 LESS = Sizes(540, 168, 30)
-NARROW = Sizes(340, 132, 28)
+NARROW = Sizes(300, 120, 28)
 
 
 def kind_of(operand: Operand, program: int) -> str:

@@ -66,7 +66,7 @@ class Drawing:
 
     def draw_columns(self) -> None:
         """Draws what can be pointed at under the curve."""
-        self.scene.note(self.left, 14, "bytes alive while each equation runs")
+        self.scene.note(8, 14, "bytes alive while each equation runs")
         points = self.account.points
         for numbers in shares(len(points), MOST_COLUMNS):
             number = max(numbers, key=lambda n: points[n].live)
@@ -111,7 +111,7 @@ class Drawing:
     def draw_legend(self) -> None:
         """Writes what the bars are, and what their colours say."""
         told = self.view.what_is_drawn(self.wide)
-        self.scene.note(self.left, BASE + 16, told)
+        self.scene.note(8, BASE + 16, told)
         drawn = {role_of(value) for value in self.account.values} - {"value"}
         legend = [one for one in MEANINGS.items() if one[0] in drawn]
         end = self.scene.width - RIGHT

@@ -74,7 +74,7 @@ class PassesView(View):
         changes = Pane("what the passes changed", self.rows(), kind="listing")
         return self.picture(
             [
-                scene_pane(self.scene, 940, 360),
+                scene_pane(self.scene, 690, 370),
                 changes,
             ],
             steps,

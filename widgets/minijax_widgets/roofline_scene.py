@@ -37,7 +37,7 @@ def roofline_panes(
     roof = roofline_of(program, machine)
     if not roof.dots:
         return []
-    scenes = [Drawing(program, roof, goes, times, width).scene for width in (940, 340)]
+    scenes = [Drawing(program, roof, goes, times, width).scene for width in (690, 300)]
     title = f"roofline of {machine.name}: {told_of(roof)}"
     title += f"; {counted_of(roof)}" if roof.functions else ""
     picture = Pane(

@@ -159,8 +159,8 @@ class StagesView(View):
             kind="scene",
             wide=True,
             scene=draw(record, 1080),
-            middle=draw(record, 760),
-            narrow=draw(record, 360),
+            middle=draw(record, 690),
+            narrow=draw(record, 300),
         )
         texts = [
             self.jaxpr_pane(home),

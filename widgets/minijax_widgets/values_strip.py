@@ -43,7 +43,7 @@ class Layout:
     tallest: float = 148  # of an array
 
 
-WIDE, MIDDLE, NARROW = Layout(1040), Layout(740), Layout(356, True, 110)
+WIDE, MIDDLE, NARROW = Layout(1040), Layout(690), Layout(300, True, 92)
 ARROW = 128  # its width
 
 

@@ -45,8 +45,8 @@ class Layout:
 
 
 WIDE = Layout(964, 14, 280, 306, 322, 640, 0.85)
-MIDDLE = Layout(740, 14, 210, 232, 250, 494, 0.7)
-NARROW = Layout(352, 10, 334, 10, 334, 10, 0.6)
+MIDDLE = Layout(690, 14, 200, 220, 240, 468, 0.65)
+NARROW = Layout(300, 8, 284, 8, 284, 8, 0.55)
 
 
 @dataclass

@@ -7,9 +7,8 @@ import type { Drawing, Frame, Pane, Scene, SceneMark } from "./frame";
 
 /** Pages narrower than this get the narrow layout. */
 const NARROW = 560;
-/** Pages narrower than this get the middle layout, where the wide one does not fit; wider
- *  ones only if the middle one does. */
-const WIDE = 900;
+/** A picture with room around it is drawn larger, at most so much. */
+const MOST_GROWN = 1.25;
 /** A picture a little too wide is shrunk while no letter gets smaller than so many pixels;
  *  a wider one scrolls. */
 const LEAST_LETTER = 11;
@@ -214,13 +213,13 @@ export class ScenePane {
     this.scrollToLit(true);
   }
 
+  /** The widest layout that fits; the narrow one if none does. */
   #layoutFor(width: number): Scene {
     const { scene, middle, less, narrow } = this.pane;
+    const room = this.section.clientWidth;
     if (!width || !narrow) return scene!;
-    if (width < NARROW) return narrow;
-    const fits = (one: Scene): boolean => one.w * leastFit(one) <= this.section.clientWidth;
-    if (fits(scene!) || !middle) return scene!;
-    return less && !fits(middle) ? less : width < WIDE || fits(middle) ? middle : scene!;
+    const fitting = [scene, middle, less].find((one) => one && one.w * leastFit(one) <= room);
+    return (width >= NARROW && fitting) || narrow;
   }
 
   #draw(scene: Scene): Layout {
@@ -325,7 +324,9 @@ export class ScenePane {
     const { scene, svg } = this.#now;
     const room = this.section.clientWidth;
     const least = leastFit(scene);
-    let fit = room ? Math.min(1, Math.max(least, room / scene.w)) : 1;
+    // Larger only as far as it is seen whole.
+    const most = Math.max(1, Math.min(MOST_GROWN, (innerHeight - 200) / scene.h));
+    let fit = room ? Math.min(most, Math.max(least, room / scene.w)) : 1;
     fit = Math.min(fit, this.#fitted);
     if (this.#isWhole() && room) {
       fit = Math.max(fit, Math.min(MOST_FIT, room / scene.w, this.#height() / scene.h));

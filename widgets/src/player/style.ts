@@ -66,7 +66,7 @@ const RULES = `
 .still .where{min-width:0;flex:none}
 .head{font-size:15px;line-height:22px;font-weight:600;margin:0 0 8px;overflow-wrap:anywhere}
 .bar{display:flex;flex-wrap:wrap;gap:4px;align-items:center;margin:0 0 8px}
-.bar button,.bar select,.bar input[type=search]{font:inherit;color:&text;
+.bar :is(button,select,[type=search]){font:inherit;color:&text;
 |&panel;border:1px solid transparent;border-radius:4px;min-width:24px;min-height:24px;
 height:24px;padding:0 6px;cursor:pointer}
 .bar button:hover{border-color:&line}
@@ -107,8 +107,8 @@ position:sticky;left:0;|&base}
 ?#sides td:nth-child(n+2),?#sides th:nth-child(n+2){width:50%}
 ?#table:not(.code):not(.listing):not(.sides) td.rail:last-child{white-space:normal}
 ?##plain td.rail:last-child{min-width:calc(&last + 20px)}
-?#plain td:first-child:not(:only-child){max-width:52ch;overflow:hidden;text-overflow:ellipsis}
-?#listing td:first-child,?#code td:nth-child(2),?#sides td:nth-child(n+2),?#plain td:only-child{
+?#plain td:first-child:not(:only-child){min-width:min(&first,52ch,24cqw)}
+?#listing td:first-child,?#code td:nth-child(2),?#sides td:nth-child(n+2),?#plain td:first-child{
 white-space:pre-wrap;overflow-wrap:anywhere}
 ?#listing td:first-child:not(:only-child){width:&first}
 ?#listing td.rail:last-child{max-width:0;min-width:calc(&last + 20px);overflow:hidden;
@@ -150,17 +150,17 @@ border:1px solid &residual}
 ?^found>td{|&residual-wash}
 ?#code ^py>td{color:&constant}
 ?^error>td,?^miss>td:first-child{color:&miss}
-?^add>td{|&batch-wash}
-?^del>td{|&miss-wash}
+?^add>td,?#grid ^add{|&batch-wash}
+?^del>td,?#grid ^del{|&miss-wash}
 ?^head-row>td{font-weight:600;color:&text}
 ?^group>td{color:&constant}
 ?.fold{border:0;|transparent;color:&constant;padding:0;margin:0 4px 0 0;width:16px;height:20px;cursor:pointer;
 vertical-align:top}
 ?[aria-expanded=true]>svg{rotate:90deg}
 ?.n{font-weight:600;border-radius:3px;cursor:default}
-?.n.def{|&value-wash;color:&text;box-shadow:0 0 0 1px &value}
-?.n.use{|&value-wash;color:&text;
-text-decoration:underline 2px &value}
+?.n:is(.def,.use){|&value-wash;color:&text}
+?.n.def{box-shadow:0 0 0 1px &value}
+?.n.use{text-decoration:underline 2px &value}
 ?mark{|&value-wash;color:inherit;border-radius:3px;box-shadow:0 0 0 1px &value}
 ?.jump{cursor:pointer;font-weight:400;text-decoration:underline dotted &line;text-underline-offset:3px}
 .untyped .type{display:none}
@@ -242,13 +242,12 @@ stroke-linecap:round;stroke-linejoin:round}
 .pane{max-height:max(360px,56vh)}
 ?#table td{white-space:pre-wrap;overflow-wrap:anywhere}
 ?#code td:first-child{white-space:pre}
+?td .chip{white-space:normal}
 ?#listing .rail{display:none}
 ?#grid{display:grid;grid-template-columns:repeat(&columns,auto) minmax(0,1fr)}
 ?#grid tbody{display:contents}
 ?#grid tr{display:grid;grid-template-columns:subgrid;grid-column:1/-1}
 ?#grid tr:is(.on,.rel){|&panel}
-?#grid ^add{|&batch-wash}
-?#grid ^del{|&miss-wash}
 ?##grid td{width:auto;min-width:0}
 ?#table td.rail:empty{display:none}
 ?#plain td.rail:last-child:nth-child(n+3){grid-column:1/-1;padding-left:4ch}
