@@ -14,7 +14,7 @@ from minijax_lab.explain.recording import Source, Span
 from minijax_lab.explain.spmd import Collective
 from minijax_widgets.code import code_panes, mark_of
 from minijax_widgets.collectives_scene import around, draw_collective
-from minijax_widgets.placement_scene import NARROW, WIDE
+from minijax_widgets.placement_scene import NARROW_RING, WIDE
 from minijax_widgets.scene import Scene
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -122,7 +122,7 @@ def test_other_places_of_devices_are_left_alone():
     assert around(square) == square and around(square[:8]) == square[:8]
 
 
-@pytest.mark.parametrize("sizes", [WIDE, NARROW])
+@pytest.mark.parametrize("sizes", [WIDE, NARROW_RING])
 @pytest.mark.parametrize("n", [3, 5, 8])
 @pytest.mark.parametrize("opcode", ["all-reduce", "reduce-scatter", "all-to-all"])
 def test_a_ring_is_drawn_as_a_ring(opcode, n, sizes):

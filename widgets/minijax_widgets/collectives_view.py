@@ -21,7 +21,7 @@ from minijax_lab.explain.tree import size_in_words
 from minijax_widgets import frame as picture
 from minijax_widgets.code import code_panes, key_of_line, mark_of
 from minijax_widgets.collectives_scene import MOST_MEMBERS, draw_collective
-from minijax_widgets.placement_scene import MIDDLE, NARROW, WIDE, Sizes
+from minijax_widgets.placement_scene import MIDDLE, NARROW_RING, WIDE, Sizes
 from minijax_widgets.scene import Scene
 from minijax_widgets.view import DIFFERS, View, shortened, twin, views, with_options
 
@@ -163,7 +163,7 @@ class CollectivesView(View):
             steps.append(picture.FrameStep("none", record.headline))
         panes = []
         if self.drawn:
-            panes.append(picture.scene_pane(self.scene, WIDE, NARROW, MIDDLE))
+            panes.append(picture.scene_pane(self.scene, WIDE, NARROW_RING, MIDDLE))
         panes.append(self.table())
         telling = self.starts.get(record.telling, 0)
         if self.drawn and self.rounds_of(record.telling):

@@ -51,6 +51,7 @@ SMALL = (66, 34)  # devices, where several arrays are drawn
 WIDE = Sizes(900, (92, 44), (380, 280), (104, 52), True)
 MIDDLE = Sizes(690, (92, 44), (380, 280), (104, 52), False)
 NARROW = Sizes(300, (60, 34), (270, 210), (70, 44), False)
+NARROW_RING = Sizes(340, (60, 34), (270, 210), (70, 44), False)  # of eight devices
 
 
 def ink_of(mesh: MeshFacts, name: str) -> str:
