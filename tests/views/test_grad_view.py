@@ -134,6 +134,13 @@ def test_without_a_sum_the_largest_residual_is_shown():
     )
 
 
+def test_where_nothing_is_kept_the_last_cotangent_is_shown_first():
+    frame = see.grad(jnp.sum, np.ones(5, np.float32)).frame()
+    labels = [step.label for step in frame.steps]
+    assert [label.partition(":")[0] for label in labels] == ["down", "ct = 1.0", "up"]
+    assert frame.telling == len(labels) - 1
+
+
 def pictured(frame):
     """The pane of the U."""
     return next(pane for pane in frame.panes if pane.kind == "scene")

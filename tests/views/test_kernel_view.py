@@ -169,6 +169,14 @@ def test_a_block_that_stays_is_not_fetched_again():
     assert o.moves == [True] * 4
 
 
+def test_bytes_of_scalars_are_whole_numbers():
+    def scale(s_ref, o_ref):
+        o_ref[...] = s_ref[...] * 2
+
+    view = see.kernel(pl.pallas_call(scale, struct()), np.float32(3.0))
+    assert "4 B in and 4 B out" in view.text() and "4 B fetched" in view.text()
+
+
 def test_operations_are_counted():
     def program(x, y):
         z = lax.cond(x.sum() > 0, lambda: x @ y, lambda: x @ y + 1)
@@ -614,6 +622,26 @@ def test_a_timeline_tells_programs_apart_that_take_picoseconds(count):
         np.testing.assert_allclose(shown, right, rtol=0.01, atol=0.06e-3)
 
 
+def doubles(count):
+    """A kernel of so many programs, each of which doubles two numbers."""
+    size = 2 * count
+    call = partial(double, size=2)
+    return see.kernel(call, ones(size))
+
+
+def test_a_picture_without_a_script_names_its_rows_and_has_little_ink_for_little():
+    view = see.kernel(partial(double, size=1024), struct(1024 * 2000))
+    (scene,) = (p.scene for p in view.frame().panes if "pipeline of" in p.title)
+    drawn = scene.parts(0)
+    inks = re.findall(
+        r'<path [^>]*stroke="([^"]+)"[^>]*?(stroke-opacity="0.1")?/>', drawn
+    )
+    copies, compute, *_ = [ink for _, ink in inks]
+    assert not copies and compute
+    for said in ("copy in", "compute", "copy out", f"0 ns to {scene.end:,.0f} ns"):
+        assert f">{said}</text>" in drawn
+
+
 SEEN = "document.querySelector('.mj-seen').textContent"
 
 
@@ -659,6 +687,60 @@ def test_fingers_zoom_a_timeline_and_a_picture(browser, tmp_path):
     assert page.evaluate(width) == pytest.approx(4 * before, rel=0.02)
     assert page.locator(".mj-where").inner_text() == step
     assert page.evaluate("visualViewport.scale") == 1
+    context.close()
+
+
+def seen_in_ns(page):
+    said = re.findall(r"([\d.,]+) ns", page.evaluate(SEEN))
+    return [float(number.replace(",", "")) for number in said]
+
+
+@pytest.mark.parametrize("count", [4, 40])
+def test_a_timeline_of_picoseconds_zooms_until_its_shortest_bar_is_seen(show, count):
+    page = show(doubles(count))
+    larger = page.locator(".mj-bars").get_by_label("larger", exact=True)
+    page.locator(".mj-bars").get_by_label("all of it").click()
+    start, end, whole = seen_in_ns(page)
+    assert (start, end) == (0, whole)
+    larger.click()
+    start, end, _ = seen_in_ns(page)
+    assert end - start == pytest.approx(whole / 2, rel=0.02)
+    for _ in range(20):
+        larger.click()
+    start, end, _ = seen_in_ns(page)
+    slot = pipeline(doubles(count).recording)[0]
+    compute = (slot.compute[1] - slot.compute[0]) * 1e9
+    assert end - start == pytest.approx(4 * compute, rel=0.05)
+    for row in page.locator(".mj-bars li").all_inner_texts():
+        first, last = re.findall(r"([\d.,]+) ns", row)
+        assert first != last
+
+
+def test_a_finger_beside_a_timeline_zooms_nothing(browser, tmp_path):
+    path = tmp_path / "page.html"
+    doubles(40).save(path)
+    context = browser.new_context(
+        viewport={"width": 480, "height": 900}, has_touch=True, offline=True
+    )
+    page = context.new_page()
+    page.goto(path.as_uri())
+    page.wait_for_selector(".mj-live")
+    client = context.new_cdp_session(page)
+    page.locator(".mj-bars canvas").scroll_into_view_if_needed()
+    box = page.locator(".mj-bars canvas").bounding_box()
+    x, y = box["x"] + 200, box["y"] + 20
+    before = page.evaluate(SEEN)
+
+    def touch(kind, *points):
+        told = [{"x": x, "y": y, "id": n} for n, (x, y) in enumerate(points)]
+        client.send("Input.dispatchTouchEvent", {"type": kind, "touchPoints": told})
+
+    touch("touchStart", (x, y))
+    touch("touchStart", (x, y), (x, y - 80))
+    for by in (2, 4, 30):
+        touch("touchMove", (x, y + by), (x, y - 80 - by))
+    touch("touchEnd")
+    assert page.evaluate(SEEN) == before
     context.close()
 
 

@@ -253,6 +253,9 @@ def test_a_timeline_zooms_steps_and_names_what_is_there(show):
     page = show(view)
     page.wait_for_timeout(200)
     canvas = page.locator(".mj-bars canvas")
+    points = len(view.first.points)
+    said = page.locator(".mj-seen").inner_text()
+    assert said == f"equations 0 to {points - 1:,} of {points:,}"
     inked = """canvas => {
       const {width, height} = canvas;
       const all = canvas.getContext("2d").getImageData(0, 0, width, height).data;

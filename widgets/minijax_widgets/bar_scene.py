@@ -12,11 +12,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from minijax_widgets.glyph import line, path
+from minijax_widgets.glyph import Drawn, line, path, rect, text_width, words
 from minijax_widgets.scene import Scene
 
 # Of a static picture, in pixels.
 WIDTH, HEIGHT, ROW = 920, 300, 18.0
+# Under the bars stands what each role is, and how much of the whole is drawn.
+BELOW = 24
+# Bars thinner than a pixel: which part of it they fill at least, and their ink.
+INKS = ((0.75, 1.0), (0.1, 0.4), (0.0, 0.1))
 
 
 class Bar(NamedTuple):
@@ -35,11 +39,12 @@ class Bar(NamedTuple):
 @dataclass(frozen=True)
 class Told:
     """How a bar's sentence goes on: `between` a number and another, `shift` is added
-    to its points, and `unit` follows each."""
+    to its points, and `unit` follows each; `points` names whole points."""
 
     between: tuple[str, str]
     shift: int = 0
     unit: str = ""
+    points: str = ""
 
 
 class BarScene(Scene):
@@ -57,7 +62,8 @@ class BarScene(Scene):
         sight: float | None = None,
     ) -> None:
         self.rows = max(bar.top + bar.high for bar in bars)
-        super().__init__(WIDTH, min(HEIGHT, ROW * self.rows), label)
+        self.tall = min(HEIGHT, ROW * self.rows)
+        super().__init__(WIDTH, self.tall + BELOW, label)
         self.bars, self.told, self.at = bars, told, at
         self.end = max(bar.end for bar in bars)
         drawn = {bar.role for bar in bars}
@@ -75,7 +81,7 @@ class BarScene(Scene):
             *(
                 (
                     bar.start,
-                    round(bar.end - bar.start, 4),
+                    round(bar.end - bar.start, 9),
                     bar.top,
                     bar.high,
                     role_of[bar.role],
@@ -90,7 +96,12 @@ class BarScene(Scene):
             "columns": list(columns),
             "roles": roles,
             "said": list(said),
-            "told": [*self.told.between, self.told.shift, self.told.unit],
+            "told": [
+                *self.told.between,
+                self.told.shift,
+                self.told.unit,
+                self.told.points,
+            ],
             "at": self.at,
             "end": self.end,
             "rows": self.rows,
@@ -100,24 +111,54 @@ class BarScene(Scene):
         return super().to_json() | {"bars": bars}
 
     def parts(self, step: int, on: Sequence[str] = (), dark: bool = False) -> str:
-        """Returns the picture at a step: where a pixel's row has bars of a role, and
-        the step as a line."""
+        """Returns the picture at a step: where a pixel's row has bars of a role, faint
+        where they fill little of it, and the step as a line."""
         tall = max(1.0, min(ROW, HEIGHT / self.rows))
-        covered: dict[tuple[str, int], list[tuple[int, int]]] = {}
+        covered: dict[tuple[str, float, int], list[tuple[int, int]]] = {}
+        filled: dict[tuple[str, int, int], float] = {}
         for bar in self.bars:
+            long = (bar.end - bar.start) / self.end * WIDTH
             start = int(bar.start / self.end * WIDTH)
+            row = int(bar.top / self.rows * self.tall / tall)
+            if long < 1:
+                pixel = (bar.role, row, start)
+                filled[pixel] = filled.get(pixel, 0.0) + long
+                continue
             end = max(start + 1, int(bar.end / self.end * WIDTH))
-            row = int(bar.top / self.rows * self.height / tall)
-            covered.setdefault((bar.role, row), []).append((start, end))
-        ways: dict[str, list[str]] = {}
-        for (role, row), runs in covered.items():
+            covered.setdefault((bar.role, 1.0, row), []).append((start, end))
+        for (role, row, start), part in filled.items():
+            ink = next(ink for least, ink in INKS if part >= least)
+            covered.setdefault((role, ink, row), []).append((start, start + 1))
+        ways: dict[tuple[str, float], list[str]] = {}
+        for (role, ink, row), runs in covered.items():
             y = (row + 0.5) * tall
             for start, end in joined(runs):
-                ways.setdefault(role, []).append(line([(start, y), (end, y)]))
-        made = [path("".join(d), role, max(1.0, tall - 1)) for role, d in ways.items()]
+                ways.setdefault((role, ink), []).append(line([(start, y), (end, y)]))
+        made = []
+        for (role, ink), ends in ways.items():
+            made.append(path("".join(ends), role, max(1.0, tall - 1)))
+            if ink < 1:
+                made[-1].has["stroke-opacity"] = str(ink)
         x = self.x_of_step(step) / self.end * WIDTH
-        made.append(path(line([(x, 0), (x, self.height)]), "text", 1.2))
-        return "".join(part.svg(dark) for part in made)
+        made.append(path(line([(x, 0), (x, self.tall)]), "text", 1.2))
+        return "".join(part.svg(dark) for part in [*made, *self.below()])
+
+    def below(self) -> list[Drawn]:
+        """Returns the legend under the bars, and from where to where they go."""
+        made = []
+        x, y = 0.0, self.tall + 6
+        for role, meaning in self.legend:
+            made += [rect(x, y, 12, 12, role), words(x + 17, y + 11, meaning, size=12)]
+            x += 33 + text_width(meaning, 12)
+        told = self.told
+        first, last = told.shift, self.end + told.shift - 1
+        said = f"{told.points}{first:,} to {last:,}"
+        if told.unit:
+            said = f"0{told.unit} to {self.end:,.4g}{told.unit}"
+            if self.end >= 1000:
+                said = f"0{told.unit} to {self.end:,.0f}{told.unit}"
+        made.append(words(WIDTH, y + 11, said, size=12, anchor="end"))
+        return made
 
     def x_of_step(self, step: int) -> float:
         """Returns the point at which a step is."""

@@ -177,7 +177,7 @@ class BuffersView(View):
             legend[role] = f"{legend[role]}, {said}" if role in legend else said
         scene = BarScene(
             by_size(bars, [place.bytes for place in places]),
-            Told((": from instruction ", " to "), 1),
+            Told((": from instruction ", " to "), 1, points="instructions "),
             [max(run, key=lambda n: live[n]) + 0.5 for run in runs],
             f"{count_in_words(len(bars), 'place')} as bars along the program",
             legend,

@@ -411,7 +411,10 @@ class GradView(View):
         if sums:
             return min(sums)[1]
         most = self.most_kept()
-        return steps.turn if most is None else steps.down[most[0].key]
+        if most is None:
+            # Nothing tells more than the cotangents of the arguments, which come last.
+            return max(steps.up.values(), default=steps.turn)
+        return steps.down[most[0].key]
 
     def most_kept(self) -> tuple[Band, Residual] | None:
         """Returns the largest residual, and where it is made."""

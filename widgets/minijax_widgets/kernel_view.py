@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable
 from textwrap import wrap
 from typing import Any
@@ -401,8 +402,10 @@ class KernelView(View):
         slots = pipeline(self.recording)
         if not slots or not slots[-1].copy_out[1]:
             return []
-        # To a tenth of a picosecond in a short program, to a hundred in another.
-        digits = 4 if slots[-1].copy_out[1] < 1e-5 else 1
+        spans = [end - start for slot in slots for start, end in slot.lanes]
+        # So that also the shortest bar has a start and an end that differ.
+        shortest = min(span for span in spans if span > 0)
+        digits = max(1, 2 - math.floor(math.log10(shortest * 1e9)))
         bars = [
             Bar(
                 round(start * 1e9, digits),

@@ -252,7 +252,7 @@ class MemoryView(View):
         points = [number + 0.5 for number in range(len(self.first.points))]
         scene = BarScene(
             by_size(bars, [value.bytes for value in made]),
-            Told((": alive from equation ", " to ")),
+            Told((": alive from equation ", " to "), points="equations "),
             points,
             f"{count_in_words(len(bars), 'array')} as bars along the program",
             MEANINGS,

@@ -58,8 +58,9 @@ class Operand:
     def insides(self) -> np.ndarray:
         """For each program and axis: where its block starts and stops in the array."""
         starts = np.reshape(self.starts, (len(self.starts), -1)).astype(int)
-        low = np.clip(starts, 0, self.shape)
-        stop = np.minimum(starts + np.array(self.block, int), self.shape)
+        shape = np.array(self.shape, int)  # also of a scalar
+        low = np.clip(starts, 0, shape)
+        stop = np.minimum(starts + np.array(self.block, int), shape)
         return np.stack((low, np.maximum(low, stop)), -1)
 
     @functools.cached_property

@@ -63,14 +63,15 @@ export function drag(move: (event: PointerEvent) => void): void {
 export function pinch(made: Element, zoom: (factor: number, x: number, y: number) => void): void {
   let apart = 0;
   const move = (event: TouchEvent): void => {
-    const [one, two] = event.touches;
+    const [one, two] = [...event.touches].filter(({ target }) => made.contains(target as Node));
+    const before = apart;
+    apart = 0;
     if (!two) return;
     event.preventDefault();
-    const now = Math.hypot(one!.clientX - two.clientX, one!.clientY - two.clientY);
-    if (event.type === "touchmove") zoom(now / apart, (one!.clientX + two.clientX) / 2, (one!.clientY + two.clientY) / 2);
-    apart = now;
+    apart = Math.hypot(one!.clientX - two.clientX, one!.clientY - two.clientY);
+    if (before && event.type === "touchmove") zoom(apart / before, (one!.clientX + two.clientX) / 2, (one!.clientY + two.clientY) / 2);
   };
-  for (const name of ["touchstart", "touchmove"] as const) listen(made, name, move, { passive: false });
+  for (const name of ["touchstart", "touchmove", "touchend"] as const) listen(made, name, move, { passive: false });
 }
 
 /** Calls a function when an element has another width. */

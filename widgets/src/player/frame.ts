@@ -70,7 +70,7 @@ export interface Scene {
     columns: number[][];
     roles: string[];
     said: string[];
-    told: [before: string, between: string, shift: number, unit: string];
+    told: [before: string, between: string, shift: number, unit: string, points: string];
     /** The point of each step; without it a bar is there at its own step alone. */
     at?: number[];
     end: number;

@@ -26,6 +26,11 @@ const STYLE = `.mj-bars canvas{display:block;width:100%;touch-action:pan-y;curso
 .mj-bars li button{all:unset;cursor:pointer;border-left:8px solid;padding-left:8px;overflow-wrap:anywhere}
 .mj-bars li button:focus-visible{outline:2px solid var(--mj-value)}`;
 
+/** How many digits after the point tell places so far apart from one another. */
+function digits(apart: number): object {
+  return { maximumFractionDigits: Math.max(0, Math.min(12, 2 - Math.floor(Math.log10(apart)))) };
+}
+
 export class Bars {
   #canvas = element("canvas");
   #base = element("canvas");
@@ -41,6 +46,8 @@ export class Bars {
   #wide = 1;
   #high = 1;
   #over = -1;
+  /** The most that it zooms: four of the shortest bar fill the picture. */
+  #most: number;
 
   constructor(
     readonly section: HTMLElement,
@@ -101,7 +108,9 @@ export class Bars {
     });
     matchMedia("(prefers-color-scheme:dark)").addEventListener("change", () => this.#draw());
     onWidth(section, () => this.choose());
-    const { sight, end } = this.#bars;
+    const { sight, end, columns } = this.#bars;
+    const shortest = columns[1]!.reduce((least, one) => (one > 0 ? Math.min(least, one) : least), end);
+    this.#most = Math.max(1, end / 4 / shortest);
     if (!sight) return;
     this.#zoom = end / sight;
     this.#left = (this.#at() ?? 0) - sight / 2;
@@ -146,8 +155,7 @@ export class Bars {
     const own = (at - this.#left) * across;
     const from = x ?? (own >= 0 && own <= this.#wide ? own : this.#wide / 2);
     const [point, row] = [this.#left + from / across, this.#top + y / down];
-    const most = Math.max(1, this.#bars.end / 4);
-    this.#zoom = factor ? Math.min(most, Math.max(1, this.#zoom * factor)) : 1;
+    this.#zoom = factor ? Math.min(this.#most, Math.max(1, this.#zoom * factor)) : 1;
     const [now, below] = this.#scales();
     this.#left = point - from / now;
     this.#top = row - y / below;
@@ -224,8 +232,9 @@ export class Bars {
     const [before, between, shift, unit] = told;
     const start = columns[0]![bar]!;
     // A bar of whole points ends before its last one does.
-    const end = start + columns[1]![bar]! - (unit ? 0 : 1);
-    const [from, to] = [start + shift, end + shift].map((n) => n.toLocaleString("en"));
+    const long = columns[1]![bar]!;
+    const end = start + long - (unit ? 0 : 1);
+    const [from, to] = [start + shift, end + shift].map((n) => n.toLocaleString("en", digits(long)));
     return `${said[columns[6]![bar]!]}${before}${from}${unit}${between}${to}${unit}`;
   }
 
@@ -329,10 +338,13 @@ export class Bars {
     const wide = Math.max(4, (this.#wide / across / end) * this.#wide - 2);
     const high = Math.max(4, Math.min(1, this.#high / down / rows) * STRIP - 2);
     context.strokeRect(1 + (this.#left / end) * this.#wide, y + 1 + (this.#top / rows) * STRIP, wide, high);
-    const { told } = this.#bars;
-    const said = (point: number): string =>
-      (point + told[2]).toLocaleString("en", { maximumSignificantDigits: 4 }) + told[3];
-    this.#seen.textContent = `${said(this.#left)} to ${said(this.#left + this.#wide / across)} of ${said(end)}`;
+    const [, , shift, unit, points] = this.#bars.told;
+    const sight = this.#wide / across;
+    let [from, to] = [this.#left, this.#left + sight];
+    // Whole points are counted as in the sentences: the last one is in sight, too.
+    if (!unit) [from, to] = [Math.floor(from) + shift, Math.ceil(to - 0.01) + shift - 1];
+    const said = (point: number, apart: number): string => point.toLocaleString("en", digits(apart)) + unit;
+    this.#seen.textContent = `${points}${said(from, sight)} to ${said(to, sight)} of ${said(end, end)}`;
   }
 
   /** Brings the picture to the player's step. */
