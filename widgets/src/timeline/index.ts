@@ -231,10 +231,10 @@ export class Bars {
     const { said, columns, told } = this.#bars;
     const [before, between, shift, unit] = told;
     const start = columns[0]![bar]!;
-    // A bar of whole points ends before its last one does.
+    // A bar of whole points ends before its last one does. Its length has two digits.
     const long = columns[1]![bar]!;
     const end = start + long - (unit ? 0 : 1);
-    const [from, to] = [start + shift, end + shift].map((n) => n.toLocaleString("en", digits(long)));
+    const [from, to] = [start + shift, end + shift].map((n) => n.toLocaleString("en", digits(10 * long)));
     return `${said[columns[6]![bar]!]}${before}${from}${unit}${between}${to}${unit}`;
   }
 
