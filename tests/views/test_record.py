@@ -353,32 +353,39 @@ def test_what_is_added_up_later_is_exact() -> None:
         f = jax.jit(lambda x: x.sum() + table[0, 0])
 
         def work() -> None:
-            for _ in range(300):
+            for _ in range(1500):
                 value = f(arrays[0])
                 assert float(value) + float(value) == 4.0
 
-        threads = [threading.Thread(target=work) for _ in range(2)]
+        threads = [threading.Thread(target=work) for _ in range(3)]
+        interval = sys.getswitchinterval()
+        sys.setswitchinterval(1e-6)
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
+        sys.setswitchinterval(interval)
         for array in arrays:
             np.asarray(array)
-        jax.device_get(arrays)
-        for n in (2, 2, 2, 2, 7):  # the last is the 605th call
+        fresh = [jnp.ones(n, jnp.float32) for n in (1, 2, 3)]
+        jax.device_get({"device": fresh, "host": np.ones(1000)})
+        jax.device_get((arrays, np.ones(1000)))  # the host has all of it
+        for n in (2, 2, 2, 2, 7):  # the last is the 4505th call
             f(np.ones(n, np.float32))
     f(arrays[0])  # not recorded any more
     told = {line: site for (_, line), site in record.ears[0].sites.items()}
     first = work.__code__.co_firstlineno
     call, read = told[first + 2], told[first + 3]
-    assert (call.calls, call.missed) == (600, 1)
-    assert (read.waits, read.copied) == ({"copy": 1200}, 1200 * 4)
+    assert (call.calls, call.missed) == (4500, 1)
+    # The second `float` of an array has the values of the first one.
+    assert (read.waits, read.copied) == ({"copy": 4500}, 4500 * 4)
     assert 256 <= len(read.times) <= 512
     assert 0 <= read.waits_of_host <= read.waited < record.took * 2
     by_how = {tuple(site.waits): site for site in told.values() if site.waits}
+    assert sum(site.waits.get("device_get", 0) for site in told.values()) == 1
     assert by_how["np.asarray",].copied == by_how["device_get",].copied == 24
     (made,) = (m for m in record.ears[0].made.values() if m.objects and m.calls > 9)
-    assert made.calls == 605
+    assert made.calls == 4505
     (constant,) = record.ears[0].constants.values()
     assert (constant.name, constant.programs) == ("table", 3)
 
@@ -397,3 +404,34 @@ def test_a_failed_call_leaves_no_trace_open() -> None:
             float(value[0])
     calls = [site.calls for site in record.ears[0].sites.values() if site.misses]
     assert 2 in calls
+
+
+def test_a_line_that_threads_share_has_exact_counts() -> None:
+    import threading
+
+    from minijax_lab.explain.flight_facts import Site
+
+    def work(site: Site) -> None:
+        for n in range(3000):
+            site.called.append(n)
+            site.waited_for.append((n, n + 1, 4, "copy"))
+            if n % 8 == 0:
+                site.count()
+                site.spend("trace", 1.0)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(4):
+            site = Site("train.py", 1)
+            threads = [threading.Thread(target=work, args=(site,)) for _ in range(3)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            site.count()
+            assert (site.calls, site.waits) == (18000, {"copy": 9000})
+            assert (site.copied, site.waited) == (36000, 9000.0)
+            assert (site.counts, site.seconds) == ({"trace": 1125}, {"trace": 1125.0})
+    finally:
+        sys.setswitchinterval(interval)

@@ -5,6 +5,7 @@ the script by a machine, as the page says; it is recorded again, and the fault i
 with the programs that it cost, and the script's answer is the one from before.
 """
 
+import ast
 import functools
 import runpy
 import textwrap
@@ -15,6 +16,7 @@ import pytest
 
 import minijax
 import minijax_widgets as see
+from minijax_lab.explain.flight_repairs import python_uses
 
 HEAD = """
 from functools import partial
@@ -109,6 +111,20 @@ SCRIPTS = {
         answer = 0.0
         for batch in np.split(np.zeros((20, 3), np.float32), [8, 16]):
             answer = answer + total(batch)
+        """,
+    ),
+    "a size and a static argument": (
+        "shape",
+        "sometimes (4, 3), and static argument `number` changed with it",
+        """
+        @partial(jax.jit, static_argnames=("number",))
+        def total(x, number):
+            return jnp.sum(x) * number
+
+        data = np.zeros((20, 3), np.float32)
+        answer = 0.0
+        for i in range(0, 20, 8):
+            answer = answer + total(data[i : i + 8], number=float(min(20 - i, 8)))
         """,
     ),
     "weak type": (
@@ -323,6 +339,59 @@ def test_faults_behind_a_static_argument() -> None:
     assert "`number` took 8 values" in told["static"].words
     needed = step.__wrapped__.__code__.co_firstlineno + 2
     assert told["static"].write.endswith(f"(Python needs its value at line {needed})")
-    assert told["type"].words == "`total` was weak int32 at first and is float32"
-    assert told["shape"].words == "`x` has (4,) and sometimes (3,)"
+    both = ", and static argument `number` changed with it"
+    first = "`total` was weak int32 at first and is float32"
+    assert told["type"].words == first + both
+    assert told["shape"].words == "`x` has (4,) and sometimes (3,)" + both
+    assert f"and mask; and {told['static'].write}" in told["shape"].write
     assert isinstance(total, jnp.ndarray)
+
+
+def test_fresh_numpy_arrays_are_not_the_same_one() -> None:
+    """Python gives the address of an array that is gone to the next one."""
+    import jax.numpy as jnp
+    import numpy as np
+
+    random = np.random.default_rng(0)
+    weights = jnp.ones(32)
+    with see.recording() as record:
+        f = jax.jit(lambda w, x: (x @ w).sum())
+        for _ in range(100):
+            f(weights, random.normal(size=(64, 32)).astype(np.float32))
+    assert record.ears[0].pushed
+    assert [f for f in record.finished().told if f.kind == "pushed"] == []
+
+
+@pytest.mark.parametrize(
+    ("line", "used"),
+    [
+        ("k = 3 or n", False),
+        ("k = n or 3", True),
+        ("if 3 or n: pass", True),
+        ("if n is None: pass", False),
+        ("if n is not None and x is None: pass", False),
+        ("if n is None or n > 3: pass", True),
+        ("y = jnp.zeros(n)", True),
+        ("y = jnp.full((2, n), 0.0)", True),
+        ("y = jnp.full((2, 3), n)", False),
+        ("y = jnp.reshape(x, (n, -1))", True),
+        ("y = jnp.reshape(n, (1, 1))", False),
+        ("y = x.reshape(n, -1)", True),
+        ("y = x[:n]", True),
+        ("y = x[n]", False),
+        ("y = x * n", False),
+    ],
+)
+def test_where_python_needs_a_value(line, used) -> None:
+    tree = ast.parse(f"def f(x, n):\n    {line}\n")
+    assert bool(python_uses(tree.body[0], "n")) == used
+    # As JAX says, with the argument traced.
+    names = {"jnp": jax.numpy}
+    exec(ast.unparse(tree), names)
+    try:
+        jax.jit(names["f"])(jax.numpy.ones((2, 3)), 1)
+        refused = False
+    except (TypeError, IndexError, jax.errors.ConcretizationTypeError):
+        refused = True
+    # (`3 or n` as a test: Python stops at the 3.)
+    assert refused == used or line.startswith("if 3")

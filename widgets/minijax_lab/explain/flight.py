@@ -23,6 +23,7 @@ from types import FrameType
 from typing import Any
 
 from minijax_lab.explain.flight_facts import (
+    COUNTING,
     NOTED,
     Constant,
     Key,
@@ -76,7 +77,7 @@ class Jitted:
         self.counted = 0  # of them, those that `made` knows of
         self.next = 1  # the number of the call whose arguments are looked at
         self.results: list[weakref.ref] = []
-        self.arrays: dict[str, int] = {}
+        self.arrays: dict[str, weakref.ref] = {}  # of NumPy, by path
         self.signature = signature_of(jitted)
         functools.update_wrapper(self, jitted, updated=())
         del self.__wrapped__  # that of `jitted`, by `__getattr__`
@@ -106,8 +107,9 @@ class Jitted:
         self.next = 2 if number == 1 else number - number % each + each
         for each_site in list(self.at.values()):
             each_site.count()
-        self.made.calls += number - self.counted
-        self.counted = number
+        with COUNTING:
+            self.made.calls += number - self.counted
+            self.counted = number
         self.ear.look(self, site, args, kwargs, result)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
@@ -171,9 +173,12 @@ class Ear:
         # Operations that ran outside of jit, by the outermost line that led to them.
         self.loose: dict[tuple[str, int], dict[str, Any]] = {}
         self.moves: dict[tuple[str, int], dict[str, Any]] = {}
+        # By the address of an array that the host has read: a reference to it.
+        self.host_has: dict[int, weakref.ref] = {}
         self.undo: list[Callable[[], Any]] = []
         self.began = clock()
         self.own = library.__name__ == "minijax"
+        self.array: Any = ()  # the class of the device's arrays
         self.of_numpy = {getattr(sys.modules.get("numpy"), "ndarray", None)}
 
     # ---- starting and stopping -----------------------------------------------------
@@ -196,6 +201,7 @@ class Ear:
         """Stops listening, and gives all names back."""
         self.on = False
         self.at.clear()
+        self.host_has.clear()
         for front in self.fronts:
             front.made.calls += front.calls - front.counted
             front.counted = front.calls
@@ -481,8 +487,9 @@ class Ear:
             else:
                 told = known[1]
                 told.calls += 1
-                told.same |= front.arrays.get(name) == id(leaf)
-            front.arrays[name] = id(leaf)
+                held = front.arrays.get(name)
+                told.same |= held is not None and held() is leaf
+            front.arrays[name] = weakref.ref(leaf)
 
     # ---- copies to the host --------------------------------------------------------
 
@@ -490,17 +497,19 @@ class Ear:
         """Notes what waits for the device, or copies from it."""
         import numpy
 
-        array = self.class_of_arrays()
+        array = self.array = self.class_of_arrays()
         value = array.__dict__.get("_value")
         if isinstance(value, property) and value.fget is not None:
             getter = value.fget
 
-            at, known = self.at, self.lines.known
+            at, known, is_copied = self.at, self.lines.known, self.is_copied
 
             def read(each: Any) -> Any:
                 # What `wait` does, without its detours: each `float(loss)` comes here.
                 # The line is found before the wait, while the device works.
                 if BUSY and threading.get_ident() in BUSY:
+                    return getter(each)
+                if not is_copied(each):
                     return getter(each)
                 frame: FrameType | None = sys._getframe(1)
                 while frame and known.get(frame.f_code.co_filename) is False:
@@ -541,6 +550,15 @@ class Ear:
         """The class of arrays with values."""
         return type(self.library.numpy.zeros(()))
 
+    def is_copied(self, array: Any) -> bool:
+        """Whether a read copies an array: the first one does, its values are kept."""
+        # While an array lives, all references to it are one object.
+        place, reference = id(array), weakref.ref(array)
+        if self.host_has.get(place) is reference:
+            return False
+        self.host_has[place] = reference
+        return True
+
     def waiting(self, name: str, method: Callable[..., Any]) -> Callable[..., Any]:
         """A method or function that waits for arrays."""
 
@@ -563,13 +581,23 @@ class Ear:
         finally:
             BUSY.discard(thread)
             if site is not None:
-                end, size = clock(), 0
-                if how != "block_until_ready":
-                    leaves = self.library.tree_util.tree_leaves(value)
-                    size = sum(getattr(leaf, "nbytes", 0) for leaf in leaves)
-                site.waited_for.append((begin, end, size, how))
-                if len(site.waited_for) >= NOTED:
-                    site.count()
+                self.note_wait(site, how, value, begin, clock())
+
+    def note_wait(
+        self, site: Site, how: str, value: Any, begin: float, end: float
+    ) -> None:
+        """Notes what was waited for: of a tree, the device's arrays not read before."""
+        size = 0
+        if how != "block_until_ready":
+            leaves = self.library.tree_util.tree_leaves(value)
+            arrays = [leaf for leaf in leaves if isinstance(leaf, self.array)]
+            copied = [array for array in arrays if self.is_copied(array)]
+            if not copied:
+                return
+            size = sum(array.nbytes for array in copied)
+        site.waited_for.append((begin, end, size, how))
+        if len(site.waited_for) >= NOTED:
+            site.count()
 
     def site_at(self, frame: FrameType | None) -> Site | None:
         """The site of the user's frame that a frame lies in."""
@@ -605,8 +633,9 @@ class Ear:
         if users is None:
             return
         site = self.site(users)
-        site.calls += 1
-        site.seen(clock())
+        with COUNTING:
+            site.calls += 1
+            site.seen(clock())
         told = self.moves.setdefault(
             (site.file, site.line),
             {"count": 0, "bytes": 0, "from": places(value), "to": places(made)},
@@ -651,7 +680,7 @@ class Ear:
         place = (users.f_code.co_filename, users.f_lineno)
         site = self.sites.get(place)
         if site is None:
-            site = self.sites[place] = Site(*place)
+            site = self.sites.setdefault(place, Site(*place))
         return site
 
 

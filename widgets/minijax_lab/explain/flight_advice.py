@@ -64,7 +64,8 @@ class Fault:
 def behind_statics(misses: list[Miss]) -> list[Miss]:
     """The misses, with what would cause them if no static argument changed.
 
-    A ragged batch still costs a program after the static argument is mended.
+    A ragged batch still costs a program after the static argument is mended; such a
+    miss has in `also` the static arguments that changed with it.
     """
     changed = [c for m in misses if m.cause == "static" for c in m.changes]
     varied = {name for kind, name, _ in changed if kind == "static"}
@@ -79,7 +80,8 @@ def behind_statics(misses: list[Miss]) -> list[Miss]:
             explain(bare[-1], bare[:-1])
             kept = bare[-1].cause in ("shape", "structure", "type", "place")
             if miss.cause == "static" and kept:
-                told[-1] = bare[-1]
+                also = tuple(n for kind, n, _ in miss.changes if kind == "static")
+                told[-1] = dataclasses.replace(bare[-1], also=also)
     return told
 
 
@@ -129,20 +131,27 @@ class Adviser:
         if site is None:
             return []
         groups: dict[tuple, list[Miss]] = {}
+        also: tuple[str, ...]
         for miss in behind_statics(made.misses):
             decided = {n for k, n, _ in miss.changes if k == miss.cause}
             names = tuple(sorted(decided))
             if miss.cause in ("static", "shape", "structure", "type", "place"):
                 names = () if miss.cause == "structure" else names
-                groups.setdefault((miss.cause, names), []).append(miss)
+                groups.setdefault((miss.also, miss.cause, names), []).append(miss)
             elif miss.cause in ("loop", "again", "settings"):
-                groups.setdefault((miss.cause,), []).append(miss)
+                groups.setdefault(((), miss.cause), []).append(miss)
         found = []
-        for (cause, *rest), misses in groups.items():
+        for (also, cause, *rest), misses in groups.items():
             if isinstance(made.place, str) and not self.is_habit(cause, misses):
                 continue
             fault = getattr(self, f"of_{cause}")(made, site, misses, *rest)
             if fault is not None:
+                for name in also:
+                    # Neither alone saves a program.
+                    both = self.of_static(made, site, misses, (name,))
+                    fault.words += f", and static argument `{name}` changed with it"
+                    fault.write += f"; and {both.write}"
+                    fault.lines += both.lines
                 fault.seconds = sum(sum(m.seconds.values()) for m in misses)
                 fault.count = len(misses)
                 found.append(fault)
@@ -215,7 +224,8 @@ class Adviser:
         self, made: Made, site: Site, misses: list[Miss], names: tuple[str, ...]
     ) -> Fault:
         """A static argument with many values."""
-        name = next(n for k, n, _ in misses[-1].changes if k == "static")
+        changes = misses[-1].changes
+        name = next((n for k, n, _ in changes if k == "static"), names[0])
         values = [m.key.statics.get(name) for m in made.misses if m.key is not None]
         different = len({repr(value) for value in values})
         words = f"static argument `{name}` took {different} values, one program each"

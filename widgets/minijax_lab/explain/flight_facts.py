@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 import sysconfig
+import threading
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
@@ -14,6 +15,9 @@ from typing import Any
 MOST_TIMES = 512
 # Calls are noted in lists of so many, then added up.
 NOTED = 256
+# Held where counts are added up: threads call and wait at the same lines. What a
+# finalizer waits for is added up inside.
+COUNTING = threading.RLock()
 
 # ---- lines -------------------------------------------------------------------------
 
@@ -100,6 +104,7 @@ class Miss:
     cause: str = ""
     nearest: Miss | None = None
     changes: list[tuple[str, str, str]] = field(default_factory=list)
+    also: tuple[str, ...] = ()  # static arguments that changed with what is the cause
 
 
 @dataclass(slots=True)
@@ -128,6 +133,11 @@ class Site:
 
     def count(self) -> None:
         """Adds up the calls and waits that were noted."""
+        with COUNTING:
+            self.add_up()
+
+    def add_up(self) -> None:
+        """The same for the thread that holds `COUNTING`."""
         calls, waits = self.called[:], self.waited_for[:]
         del self.called[: len(calls)], self.waited_for[: len(waits)]
         begins = calls + [wait[0] for wait in waits]
@@ -156,8 +166,9 @@ class Site:
 
     def spend(self, stage: str, seconds: float) -> None:
         """Adds the seconds of one stage."""
-        self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
-        self.counts[stage] = self.counts.get(stage, 0) + 1
+        with COUNTING:
+            self.seconds[stage] = self.seconds.get(stage, 0.0) + seconds
+            self.counts[stage] = self.counts.get(stage, 0) + 1
 
 
 @dataclass

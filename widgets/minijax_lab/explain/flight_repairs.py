@@ -279,17 +279,51 @@ def python_uses(function: Any, name: str) -> list[int]:
         if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)):
             parts = [node.test]
         elif isinstance(node, ast.BoolOp):
-            parts = node.values
+            parts = node.values[:-1]  # the last one is given back as it is
+        elif isinstance(node, ast.Slice):
+            parts = [node.lower, node.upper, node.step]
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             parts = [node.operand]
         elif isinstance(node, ast.Call):
             head = ast.unparse(node.func)
             if head in PYTHON_ONLY or head.startswith(("np.", "math.")):
                 parts = node.args
-        for part in parts:
-            if any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(part)):
-                found.append(part.lineno)
+            else:
+                parts = shape_arguments(node, head)
+        found += [part.lineno for part in parts if part and has_value_read(part, name)]
     return found
+
+
+# Where the arguments that decide a result's shape begin, and end.
+SHAPED = {
+    "zeros": (0, 1),
+    "ones": (0, 1),
+    "full": (0, 1),
+    "arange": (0, 3),
+    "reshape": (1, None),
+}
+
+
+def shape_arguments(call: Any, head: str) -> list[Any]:
+    """The arguments of a call that JAX takes as numbers: those that make a shape."""
+    of, _, function = head.rpartition(".")
+    if function not in SHAPED:
+        return []
+    begin, end = SHAPED[function]
+    named = [each.value for each in call.keywords if each.arg == "shape"]
+    if of not in ("jnp", "jax.numpy"):
+        begin = 0  # the method of an array
+    return call.args[begin:end] + named
+
+
+def has_value_read(node: Any, name: str) -> bool:
+    """Whether an expression reads a name, other than by `is`: that needs no value."""
+    if isinstance(node, ast.Compare):
+        if all(isinstance(each, (ast.Is, ast.IsNot)) for each in node.ops):
+            return False
+    if isinstance(node, ast.Name):
+        return node.id == name
+    return any(has_value_read(each, name) for each in ast.iter_child_nodes(node))
 
 
 def without_option(source: Source, line: int, options: tuple[str, ...]) -> list[Line]:
