@@ -16,4 +16,10 @@ def safe_map(function: Callable, /, *iterables: Iterable[Any]) -> list[Any]:
 
 def safe_zip(*iterables: Iterable[Any]) -> list[tuple]:
     """`list(zip(*iterables))`; ValueError if their lengths differ."""
-    return list(zip(*iterables, strict=True))
+    lists = [list(iterable) for iterable in iterables]
+    if len({len(items) for items in lists}) > 1:
+        lengths = ", ".join(str(len(items)) for items in lists)
+        raise ValueError(
+            f"safe_map and safe_zip take iterables of one length, got lengths {lengths}"
+        )
+    return list(zip(*lists))
