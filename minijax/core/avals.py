@@ -277,7 +277,7 @@ def _numpy_aval(value: np.ndarray | np.generic) -> ShapedArray:
         if dtype.char in "OSUMmgG" or dtype.type is np.void:
             raise TypeError(
                 f"Value {value!r} with dtype {dtype} is not a valid JAX array type. "
-                "Only numbers of at most 64 bits a part are: use `x.astype(float)`."
+                "Only numbers are supported; of a longdouble take `x.astype(float)`."
             )
         dtype = dtypes.canonicalize_dtype(dtype)
     return ShapedArray(value.shape, dtype)

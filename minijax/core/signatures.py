@@ -105,7 +105,7 @@ def type_of_description(value: Any) -> AbstractValue:
     try:
         return language.shaped_abstractify(value)
     except TypeError:
-        described = {"shape", "dtype"} <= {*dir(value)}
+        described = hasattr(value, "shape") and hasattr(value, "dtype")
         if not described or type(value) in aval_of_class:
             raise
         return language.ShapedArray(value.shape, dtypes.canonicalize_dtype(value.dtype))

@@ -291,8 +291,34 @@ def test_scratch_and_prefetched_scalars():
         lowered_for_gpu(call, (np.zeros(1, np.int32), X))
 
 
-@pytest.mark.parametrize("guarded", [False, True])
-def test_sums_over_programs(guarded):
+def add(x_ref, o_ref):
+    o_ref[...] += x_ref[...]
+
+
+def add_by_loads(x_ref, o_ref):
+    lib = OURS.triton
+    lib.store(o_ref, lib.load(o_ref) + lib.load(x_ref))
+
+
+def add_in_a_loop(x_ref, o_ref):
+    minijax.lax.fori_loop(0, 3, lambda i, _: add(x_ref, o_ref), None)
+
+
+def add_where(x_ref, o_ref):
+    @pl.when(pl.program_id(1) < 3)
+    def _():
+        add(x_ref, o_ref)
+
+
+def add_rows(x_ref, o_ref):
+    for row in range(8):
+        o_ref[row, :] = o_ref[row, :] + x_ref[row, :]
+
+
+@pytest.mark.parametrize(
+    "function", [add, add_by_loads, add_in_a_loop, add_where, add_rows]
+)
+def test_sums_over_programs(function):
     """One after another they are right on a TPU and here; a GPU runs them at once."""
 
     def summed(x_ref, o_ref):
@@ -300,14 +326,7 @@ def test_sums_over_programs(guarded):
         def _():
             o_ref[...] = jnp.zeros_like(o_ref)
 
-        if guarded:
-
-            @pl.when(pl.program_id(1) < 3)
-            def _():
-                o_ref[...] += x_ref[...]
-
-        else:
-            o_ref[...] += x_ref[...]
+        function(x_ref, o_ref)
 
     options = dict(
         grid=(2, 4),
@@ -318,7 +337,19 @@ def test_sums_over_programs(guarded):
     assert "along axis 1 of its grid" in message and "`fori_loop`" in message
     with minijax.default_device(minijax.devices("cpu")[0]):
         found = OURS.call(summed, (16, 4), **options)(X)
-    np.testing.assert_array_equal(found, 3.0 if guarded else 4.0)
+    times = {add_where: 3.0, add_in_a_loop: 12.0}.get(function, 4.0)
+    np.testing.assert_array_equal(found, times)
+
+
+def test_programs_that_write_before_they_read():
+    def twice(x_ref, o_ref):
+        o_ref[...] = x_ref[...]
+        o_ref[...] = o_ref[...] * 2
+
+    block = pl.BlockSpec((16, 16), lambda i: (0, 0))
+    call = OURS.call(twice, (16, 16), grid=(2,), in_specs=[block], out_specs=block)
+    (found,) = in_numpy(call, (X,))
+    np.testing.assert_array_equal(found, X * 2)
 
 
 def test_programs_that_read_what_they_wrote_themselves():

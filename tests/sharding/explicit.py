@@ -330,6 +330,36 @@ def automatic(lib, x):
     return function(x)
 
 
+def _automatic_axes(axes):
+    """Over some axes of a mesh of both kinds, which may be Auto already."""
+
+    def function(lib, x):
+        kinds = (lib.explicit, lib.sharding.AxisType.Auto)
+        mesh = lib.mj.make_mesh((4, 2), ("x", "y"), axis_types=kinds)
+        with lib.mj.set_mesh(mesh):
+            double = lib.sharding.auto_axes(
+                lambda x: x * 2, axes=axes, out_sharding=lib.P("x")
+            )
+            found = lib.mj.jit(double)(np.arange(16.0, dtype=np.float32))
+            return [str(lib.mj.typeof(found)), found]
+
+    return function
+
+
+_several(
+    **{
+        f"automatic over {axes}": _automatic_axes(axes)
+        for axes in ("y", ("y",), ("y", "x"), "x", None)
+    }
+)
+
+
+@case
+def composite(lib, x):
+    double = lib.lax.composite(lambda y: y * 2, "my.double")
+    return lib.mj.jit(double)(x)
+
+
 @case
 def automatic_inside(lib, x):
     @lib.sharding.auto_axes

@@ -16,9 +16,9 @@ from typing import Any
 from minijax.backend import triton
 from minijax.backend.dialects import dialect
 from minijax.core import hlo, lowering
-from minijax.core.language import Jaxpr, Literal
+from minijax.core.language import Jaxpr, Literal, jaxprs_in_params
 from minijax.core.lowering import LoweringRuleContext, tensor_type
-from minijax.kernels import kernel_arithmetic, kernel_control_flow
+from minijax.kernels import kernel_arithmetic, kernel_control_flow, masked_access
 from minijax.kernels.grid_context import dynamic_grid_dim
 from minijax.kernels.grid_mappings import BlockMapping, GridMapping
 from minijax.kernels.kernel_rules import Kernel, lower_eqns, verify
@@ -28,7 +28,7 @@ from minijax.kernels.triton import arrays, elementwise, memory
 from minijax.kernels.triton.kernel_context import gpu, i32
 from minijax.kernels.triton.memory import Memory, memory_element
 from minijax.kernels.triton_params import CompilerParams
-from minijax.primitives.refs.references import get_p
+from minijax.primitives.refs.references import get_p, swap_p
 
 # Files with rules, which enter them in the table.
 families = (kernel_arithmetic, kernel_control_flow, arrays, elementwise, memory)
@@ -129,13 +129,20 @@ def refuse(jaxpr: Jaxpr, mapping: GridMapping, name: str) -> None:
 
 
 def _reads_whole(kernel: Jaxpr, ref: Any) -> bool:
-    """Whether the kernel, or a branch of it, reads the reference at fixed places."""
+    """Whether a kernel reads the reference at fixed places, before it writes there."""
     for eqn in kernel.eqns:
-        if eqn.primitive is get_p and eqn.invars == [ref]:
-            return True
-        places = [i for i, var in enumerate(eqn.invars[1:]) if var is ref]
-        for branch in eqn.params.get("branches", ()):
-            if any(_reads_whole(branch.jaxpr, branch.jaxpr.invars[i]) for i in places):
+        if eqn.invars[:1] == [ref]:
+            others = eqn.invars[1:]
+            fixed = all(type(x) is Literal for x in others)
+            if fixed and eqn.primitive in (get_p, masked_access.load_p):
+                return True
+            if eqn.primitive is swap_p and len(others) == 1:
+                return False
+        for inner in jaxprs_in_params(eqn.params):
+            # Operands come last, behind the number of the branch.
+            operands = eqn.invars[len(eqn.invars) - len(inner.invars) :]
+            own = [x for x, outer in zip(inner.invars, operands) if outer is ref]
+            if any(_reads_whole(inner, x) for x in own):
                 return True
     return False
 

@@ -160,6 +160,9 @@ class _Inspection:
         self.callback = callback
         self.of_xla: list[Callable[[Any], None]] = []
 
+    def __repr__(self) -> str:
+        return repr(self.callback)
+
 
 inspect_sharding_p = register(Primitive("inspect_sharding", multiple_results=True))
 inspect_sharding_p.without("meaning", "it has no results")
@@ -183,6 +186,11 @@ def _inspect_batch(axis_data: Any, args: Sequence, dims: Sequence, **params) -> 
 @inspect_sharding_p.def_lowering
 def _inspect_lowering(ctx: Any, value: Any, *, callback: _Inspection) -> list:
     place = state.lowered_for
+    if place is None:
+        raise NotImplementedError(
+            "inspect_array_sharding: a program that is exported, or lowered for other "
+            "machines, lies nowhere yet. Leave it out there."
+        )
     if type(place) is not Placement:
         callback.callback(SingleDeviceSharding(place))
         return []

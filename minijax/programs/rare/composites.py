@@ -69,7 +69,8 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
     Args:
       decomposition: what the operation means. Its positional arguments are operands,
         trees of arrays; its keyword arguments are attributes of the operation: numbers,
-        strings, NumPy arrays, tuples of them. One that is None is not written.
+        strings, dtypes, NumPy arrays, tuples and dicts of them. One that is None is not
+        written.
       name: with a namespace, "my_library.my_operation".
       version: larger when the meaning changes.
 
@@ -79,8 +80,11 @@ def composite(decomposition: Callable, name: str, version: int = 0) -> Callable:
       ValueError: when it is differentiated (JAX has no rule either), or compiled under
         a name without a namespace.
       NotImplementedError: under `vmap`.
+      TypeError: for an attribute of another kind, or a version that is no integer.
     """
     check_callable(decomposition, "composite")
+    if not isinstance(version, int):
+        raise TypeError(f"composite: version is an integer, got {version!r}.")
 
     @wraps(decomposition)
     def call(*args: Any, **kwargs: Any) -> Any:

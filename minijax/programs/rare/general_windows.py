@@ -206,7 +206,12 @@ def reduce_window(
     dtypes_in = [get_aval(x).dtype for x in operands]
     starts = [shaping.convert_element_type(s, d) for s, d in zip(starts, dtypes_in)]
     scalars = tuple(ShapedArray((), dtype) for dtype in dtypes_in)
-    closed, _ = trace_scalars(computation, scalars, tree)
+    closed, out_tree = trace_scalars(computation, scalars, tree)
+    if out_tree != tree:
+        raise ValueError(
+            "reduce_window: the results of the computation and the initial values must "
+            f"have the same tree structure, got {out_tree} and {tree}."
+        )
     params |= {"jaxpr": closed.jaxpr, "consts": tuple(closed.consts)}
     outs = reduce_window_p.bind(*operands, *starts, **params)
     return tree_unflatten(tree, outs)

@@ -179,7 +179,8 @@ def auto_axes(
     def automatic(*args: Any, **kwargs: Any) -> Any:
         outs = _given_or_passed(out_sharding, "out_sharding", "results", kwargs)
         mesh, inner = _mesh_with(axes, AxisType.Auto, outs, "auto_axes")
-        if mesh is None or (mesh == inner and axes in (None, mesh.axis_names)):
+        names = (axes,) if isinstance(axes, str) else axes
+        if mesh is None or {*mesh.auto_axes} == {*(names or mesh.axis_names)}:
             return function(*args, **kwargs)
         with use_abstract_mesh(inner):
             args = _on_mesh(args, inner)
