@@ -102,6 +102,7 @@ def test_few_primitives_have_no_example():
     # These are there once their modules are imported.
     imported = {
         "check",
+        "inspect_sharding",
         "layout_constraint",
         "multiple_of",
         "pallas_call",

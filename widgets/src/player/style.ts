@@ -168,10 +168,10 @@ vertical-align:top}
 .bar select.filtering{|&value-wash;border-color:&value}
 .pane:has(.tiles){max-height:none}
 .live:has(.tiles) .detail{position:sticky;bottom:0}
-?#tiles tbody{display:flex;flex-direction:column;gap:4px}
+?#tiles tbody{display:flex;flex-direction:column;gap:2px}
 ?#tiles tr{display:flex;gap:12px}
 ?##tiles td{display:block;flex:1 1 0;min-width:0;white-space:normal;padding:0;width:auto}
-?##tiles td:first-child{flex:0 0 232px;font-family:${TEXT};color:&constant}
+?##tiles td:first-child{flex:0 0 222px;font-family:${TEXT};color:&constant}
 ?.tile{display:inline-block;margin:1px 3px 1px 0;padding:0 5px;font-size:12px;line-height:16px;font-weight:400;
 border-radius:4px;border:1px solid &line;|&panel;color:&text;
 text-decoration:none;cursor:pointer}
