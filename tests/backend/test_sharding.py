@@ -9,7 +9,14 @@ import pytest
 
 from minijax.core import runtime
 from minijax.support.devices import shardings as sharding
-from minijax.support.devices.mesh import AbstractMesh, AxisType, Mesh, make_mesh
+from minijax.support.devices.mesh import (
+    AbstractMesh,
+    AxisType,
+    Mesh,
+    empty_abstract_mesh,
+    empty_concrete_mesh,
+    make_mesh,
+)
 from minijax.support.devices.partition_spec import P
 from minijax.support.devices.shardings import (
     DuplicateSpecError,
@@ -127,15 +134,15 @@ def test_meshes_are_interned_and_fixed() -> None:
 
 
 def test_empty_meshes() -> None:
-    for mesh in (sharding.empty_abstract_mesh, sharding.empty_concrete_mesh):
+    for mesh in (empty_abstract_mesh, empty_concrete_mesh):
         assert mesh.empty
         assert mesh.size == 0
-        assert mesh.abstract_mesh is sharding.empty_abstract_mesh
+        assert mesh.abstract_mesh is empty_abstract_mesh
         assert not mesh.are_all_axes_auto
     theirs = jax.sharding.AbstractMesh((), ())
-    assert repr(sharding.empty_abstract_mesh) == repr(theirs)
-    assert str(sharding.empty_concrete_mesh) == "Mesh()"
-    assert repr(NamedSharding(sharding.empty_abstract_mesh, P())) == repr(
+    assert repr(empty_abstract_mesh) == repr(theirs)
+    assert str(empty_concrete_mesh) == "Mesh()"
+    assert repr(NamedSharding(empty_abstract_mesh, P())) == repr(
         jax.NamedSharding(theirs, jax.P())
     )
 
@@ -298,6 +305,7 @@ import itertools
 import jax
 import numpy as np
 from minijax.support.devices import shardings as ours
+from minijax.support.devices.partition_spec import P
 from minijax.core import runtime as platforms
 theirs = jax.sharding
 our_devices, their_devices = platforms.devices(), jax.devices()
@@ -326,7 +334,7 @@ def check(shape, names, order, explicit):
         if spans(a) & spans(b):
             continue
         for spec in ((a,), (a, b), (a, b, None)):
-            s = ours.NamedSharding(mesh, ours.P(*spec))
+            s = ours.NamedSharding(mesh, P(*spec))
             s_ = theirs.NamedSharding(mesh_, jax.P(*spec))
             cases += 1
             assert repr(s) == repr(s_)
@@ -362,8 +370,8 @@ turned_ = theirs.Mesh(mesh_.devices[::-1], ("x", "y"))
 specs = [(), ("x",), ("x", None), (None, "x"), (("x", "y"),), (("y", "x"),), ("x", "y")]
 for s, t in itertools.product(specs, specs):
     for m, m_ in ((mesh, mesh_), (turned, turned_)):
-        one = ours.NamedSharding(mesh, ours.P(*s))
-        two = ours.NamedSharding(m, ours.P(*t))
+        one = ours.NamedSharding(mesh, P(*s))
+        two = ours.NamedSharding(m, P(*t))
         one_ = theirs.NamedSharding(mesh_, jax.P(*s))
         two_ = theirs.NamedSharding(m_, jax.P(*t))
         assert one.is_equivalent_to(two, 2) == one_.is_equivalent_to(two_, 2)
