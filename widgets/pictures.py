@@ -19,7 +19,7 @@ import json
 import os
 import shutil
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -220,23 +220,40 @@ def take(
 
     Raises RuntimeError for an error in the page, which would leave a view half drawn.
     """
-    states = list(dict.fromkeys(shot[0] for shot in SHOTS))
+    from playwright.sync_api import TimeoutError as Stalled
+
     taken: dict[str, Picture] = {}
     for width, theme in dict.fromkeys(shot[1:3] for shot in SHOTS):
         wanted = [s for s in SHOTS if s[1:3] == (width, theme)]
         wanted = [s for s in wanted if only is None or only(name_of(*s))]
         if not wanted:
             continue
-        opened = browser.new_page(
-            viewport={"width": width, "height": 1000},
-            color_scheme="dark" if theme == "dark" else "light",
-            reduced_motion="reduce",
-            offline=True,
-        )
+        try:
+            taken |= _take_all(browser, path, change, wanted)
+        except Stalled:
+            # On a busy machine Chromium at times draws no more frames after it has
+            # changed the window for a tall picture. A new page draws again.
+            taken |= _take_all(browser, path, change, wanted)
+    return taken
+
+
+def _take_all(
+    browser: Any, path: Path, change: str, wanted: list[Any]
+) -> dict[str, Picture]:
+    """Takes the pictures of one width and theme in one page of the browser."""
+    states = list(dict.fromkeys(shot[0] for shot in SHOTS))
+    _, width, theme, _ = wanted[0]
+    opened = browser.new_page(
+        viewport={"width": width, "height": 1000},
+        color_scheme="dark" if theme == "dark" else "light",
+        reduced_motion="reduce",
+        offline=True,
+    )
+    with closing(opened):
         opened.emulate_media(media="print" if theme == "print" else "screen")
         opened.add_init_script(STILL)
         errors: list[str] = []
-        opened.on("pageerror", lambda error, told=errors: told.append(str(error)))
+        opened.on("pageerror", lambda error: errors.append(str(error)))
         opened.goto(path.as_uri())
         opened.wait_for_function(
             "n => document.querySelectorAll('.mj-live').length == n",
@@ -247,6 +264,7 @@ def take(
         if change:
             opened.add_style_tag(content=change)
         views = opened.locator(".mj-live").all()
+        taken = {}
         # Telling steps first: the slider does not come back to them by itself.
         for shot in sorted(wanted, key=lambda shot: shot[3] is not None):
             view = views[states.index(shot[0])]
@@ -264,9 +282,8 @@ def take(
             data = view.screenshot(animations="disabled")
             image = Image.open(io.BytesIO(data)).convert("RGB")
             taken[name_of(*shot)] = Picture(view.evaluate(LAYOUT), image)
-        opened.close()
-        if errors:
-            raise RuntimeError(f"an error in the page of pictures: {errors[0]}")
+    if errors:
+        raise RuntimeError(f"an error in the page of pictures: {errors[0]}")
     return taken
 
 
