@@ -135,6 +135,27 @@ def test_a_twelve_layer_gradient_stays_usable() -> None:
     assert len(view.text().split("\n")) < 30
 
 
+def test_each_text_of_a_long_program_is_whole_and_opens_in_parts() -> None:
+    def f(x):
+        for _ in range(700):
+            x = jnp.sin(x) * 1.5
+        return x
+
+    view = see.stages(f, X)
+    record = view.recording
+    _, _, *texts = view.frame().panes
+    counts = [len(record.compiled.jaxpr.lines), len(record.lowering.lines)]
+    module = record.compiled.program.module
+    inside = [computation.instructions for computation in module.computations]
+    counts.append(sum(map(len, inside)) + len(inside))
+    for pane, count in zip(texts, counts, strict=True):
+        heads = [row for row in pane.rows if row.folded]
+        assert len(pane.rows) - len(heads) == count > 1200, pane.title
+        assert len(heads) == -(-count // 100)
+        starts = [pane.rows.index(head) for head in heads] + [len(pane.rows)]
+        assert max(b - a for a, b in zip(starts, starts[1:])) == 101
+
+
 def test_jaxprs_of_both_libraries() -> None:
     mine = see.stages(minijax.make_jaxpr(softmax)(X))
 

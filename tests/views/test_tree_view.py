@@ -120,3 +120,24 @@ def test_a_large_tree_opens_where_it_differs(browser, tmp_path) -> None:
     shown = page.locator(".mj-live .mj-r:visible").count()
     assert 200 <= shown < 210  # of 401: the other containers are folded
     page.close()
+
+
+def test_a_flat_tree_of_many_leaves_opens_in_parts(browser, tmp_path) -> None:
+    # A part that holds what a step lights opens; each of the other leaves can be found.
+    path = tmp_path / "tree.html"
+    leaves = {f"w{number:04}": jnp.ones(2) for number in range(950)}
+    see.tree({"one": leaves, "other": 1.0}).save(path)
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    page.wait_for_selector(".mj-live")
+    rows = page.locator(".mj-live tr")
+    heads = rows.filter(has_text=" of 950")
+    assert heads.count() in (0, 10) and rows.count() < 130
+    page.locator(".mj-live").focus()
+    page.keyboard.press("/")
+    page.keyboard.type("w0777")
+    lit = page.locator(".mj-live tr.mj-on")
+    assert "w0777" in lit.inner_text() and heads.count() == 10
+    assert heads.nth(7).inner_text() == "701 to 800 of 950"
+    assert rows.count() < 230
+    page.close()

@@ -113,6 +113,32 @@ class Row:
         )
 
 
+# More rows than this, in a pane or below one of its rows, open in parts, so that a page
+# never draws them all.
+MANY = 300
+PART = 100
+
+
+def in_parts(rows: list[Row]) -> list[Row]:
+    """Returns rows with a folded heading over each part of those that are too many."""
+    if len(rows) <= MANY:
+        return rows
+    depth = rows[0].depth
+    starts = [at for at, row in enumerate(rows) if row.depth == depth]
+    count = len(starts)
+    found: list[Row] = []
+    for number, (start, end) in enumerate(zip(starts, [*starts[1:], len(rows)])):
+        if count > MANY and number % PART == 0:
+            last = min(number + PART, count)
+            text = f"{number + 1:,} to {last:,} of {count:,}"
+            found.append(Row([text], depth=depth, folded=True, look="group"))
+        inside = [rows[start], *in_parts(rows[start + 1 : end])]
+        for row in inside if count > MANY else []:
+            row.depth += 1
+        found += inside
+    return found
+
+
 @dataclass
 class Pane:
     """A part of the picture.

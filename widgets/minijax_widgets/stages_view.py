@@ -16,12 +16,11 @@ from minijax_lab.explain.stages import Stage, StagesRecording, record_stages
 from minijax_lab.explain.stages_difference import stages_difference
 from minijax_lab.explain.tree import size_in_words
 from minijax_widgets.code import code_panes, mark_of
-from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
+from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row, in_parts
 from minijax_widgets.stages_difference_view import StagesDifferenceView
 from minijax_widgets.stages_scene import draw, told, told_of_code
 from minijax_widgets.view import WIDTH, View, cut, views, with_options
 
-MOST_ROWS = 1200
 LONGEST = 96
 # Instructions of one pass that are shown.
 MOST_CHANGES = 40
@@ -188,18 +187,18 @@ class StagesView(View):
         """Returns the equations as text."""
         record = self.recording.compiled.jaxpr
         rows = []
-        for line in record.lines[:MOST_ROWS]:
+        for line in record.lines:
             text = cut("".join(piece.text for piece in line.pieces), LONGEST)
             rows.append(linked([text], line.equation, home))
-        return Pane("jaxpr", rows, kind="listing")
+        return Pane("jaxpr", in_parts(rows), kind="listing")
 
     def stable_pane(self, home: dict[int, int]) -> Pane:
         """Returns the StableHLO as text."""
-        lines = self.recording.lowering.lines[:MOST_ROWS]
+        lines = self.recording.lowering.lines
         rows = [
             linked([cut(each.text, LONGEST)], each.equation, home) for each in lines
         ]
-        return Pane("StableHLO", rows, kind="listing")
+        return Pane("StableHLO", in_parts(rows), kind="listing")
 
     def compiled_pane(self, home: dict[int, int]) -> Pane:
         """Returns the compiled program as text, those of XLA's own marked as such."""
@@ -209,7 +208,7 @@ class StagesView(View):
         for computation in module.computations:
             name = "the program" if computation.entry else computation.name.lstrip("%")
             rows.append(Row([[Piece(name, "strong")]]))
-            for number in computation.instructions[: MOST_ROWS - len(rows)]:
+            for number in computation.instructions:
                 instruction = module.instructions[number]
                 text = "  " + cut(module.line(instruction), LONGEST)
                 inside = record.equations_of(number)
@@ -219,7 +218,7 @@ class StagesView(View):
                     row.cells = [[Piece(text, "constant")]]
                     row.tell = "XLA made this; it belongs to no equation."
                 rows.append(row)
-        return Pane(f"compiled for {record.target}", rows, kind="listing")
+        return Pane(f"compiled for {record.target}", in_parts(rows), kind="listing")
 
     def code_panes(self) -> list[Pane]:
         """Returns the code of the kernels as text, a kernel folded into a row."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from minijax_lab.explain.tree import Node, TreeRecording, record_tree, size_in_words
-from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
+from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row, in_parts
 from minijax_widgets.view import View, cut, shortened, views
 
 MARKS = {"": " ", "add": "+", "del": "-", "changed": "!"}
@@ -92,7 +92,7 @@ class TreeView(View):
             steps.append(
                 FrameStep(node.path or "tree", self.detail(node), [f"n{number}"])
             )
-        return self.picture([Pane("", rows)], steps, self.recording.telling)
+        return self.picture([Pane("", in_parts(rows))], steps, self.recording.telling)
 
     def bar(self, node: Node, most: int) -> list[Piece]:
         """Returns a node's bytes as a bar, as long as its part of the largest tree."""

@@ -60,9 +60,10 @@ export function foldedAtFirst(pane: Pane): Set<number> {
 /** How many letters each column of a pane needs. */
 export function columnWidths(pane: Pane): number[] {
   const widths = [0];
+  // What stands alone in its row has the room of all columns.
+  const skips = pane.kind === "listing" && pane.rows.some(({ c }) => c.length > 1);
   for (const row of pane.rows) {
-    // What stands alone in its row has the room of all columns.
-    if (pane.kind === "listing" && row.c.length === 1 && pane.rows.some(({ c }) => c.length > 1)) continue;
+    if (skips && row.c.length === 1) continue;
     row.c.forEach((cell, column) => {
       let letters = cell.reduce((sum, piece) => sum + lettersOf(piece), 3);
       if (!column) letters += 2 * (row.d ?? 0);
