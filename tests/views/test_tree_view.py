@@ -1,13 +1,17 @@
 """`see.tree`: nodes, leaves, what is no array, and two trees compared."""
 
+import subprocess
+import sys
 from collections import namedtuple
 from dataclasses import dataclass, field
 
+import numpy as np
 import pytest
 
 import minijax
 import minijax.numpy as jnp
 import minijax_widgets as see
+from minijax import random
 from minijax.core import trees
 from minijax.support import tree_util
 from minijax_lab.explain.recording import Recording
@@ -141,3 +145,110 @@ def test_a_flat_tree_of_many_leaves_opens_in_parts(browser, tmp_path) -> None:
     assert heads.nth(7).inner_text() == "701 to 800 of 950"
     assert rows.count() < 230
     page.close()
+
+
+def cells_of(page):
+    """Arrays that the page draws: what the pointer is told of each, by its name."""
+    made = page.locator(".mj-live table svg [data-v]")
+    return {
+        cell.get_attribute("data-n"): cell.get_attribute("data-v")
+        for cell in made.all()
+    }
+
+
+def held_of(value, **how):
+    nodes = see.tree(value, **how).recording.nodes
+    return {node.path: node.held for node in nodes if node.held}
+
+
+def test_arrays_are_drawn_in_place(show):
+    page = show(see.tree({"b": jnp.array([1.5, -2.0, 0.25]), "n": 3, "s": "name"}))
+    assert cells_of(page) == {"['b']": "1.5 -2 0.25", "['n']": "3"}
+    box = page.locator("[data-n=\"['b']\"]").bounding_box()
+    page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    assert page.locator(".mj-detail").inner_text() == "['b'][1] = -2"
+    assert "-2 to 1.5, mean -0.08333" in page.locator("main, body").first.inner_text()
+
+
+@pytest.mark.parametrize("shape", [(33, 1), (1, 100), (40, 70), (3, 5, 7), (2000,)])
+@pytest.mark.parametrize("values", [None, True])
+def test_cells_of_large_arrays_are_means_of_blocks(shape, values):
+    array = np.random.default_rng(1).normal(size=shape).astype(np.float32)
+    held = held_of(array, values=values)[""]
+    table = array.reshape(-1, shape[-1])
+    exact = table.shape[0] <= 32 and table.shape[1] <= 32
+    most = 32 if values or array.size <= 1024 else 16
+    down, across = (-(-size // most) for size in table.shape)
+    expected = [
+        [
+            table[i : i + down, j : j + across].mean()
+            for j in range(0, shape[-1], across)
+        ]
+        for i in range(0, len(table), down)
+    ]
+    np.testing.assert_allclose(held.rows, expected, rtol=1e-3, atol=1e-3)
+    assert ("the mean of" in held.told) == (not exact)
+    assert held.exact == (exact and array.ndim < 3)
+    low, _, high = held.told.partition(",")[0].split()
+    np.testing.assert_allclose(
+        [float(low), float(high)], [array.min(), array.max()], rtol=1e-3
+    )
+
+
+def test_what_is_not_finite_is_no_number():
+    held = held_of(jnp.array([1.0, jnp.nan, jnp.inf, 3.0]))[""]
+    assert held.told == "1 to 3, mean 2, 2 not finite"
+    assert held_of(np.full(2, np.nan))[""].told == "no number is finite"
+
+
+def test_arrays_without_numbers_here_are_not_drawn():
+    gone = jnp.ones(3)
+    gone.delete()
+    odd = [gone, random.key(0), np.array(["a"]), jnp.zeros((0, 2)), 1j * jnp.ones(2)]
+    assert held_of(odd) == {}
+    seen = []
+    minijax.jit(lambda x: seen.append(held_of({"x": x})))(1.0)
+    assert seen == [{}]
+
+
+def test_many_numbers_wait_until_they_are_asked_for():
+    tree = [jnp.ones((32, 32)) for _ in range(30)]
+    assert len(held_of(tree)) == 19
+    assert len(held_of(tree, values=True)) == 30
+    assert held_of(tree, values=False) == {}
+
+
+ON_EIGHT = """
+import minijax
+minijax.config.update("jax_num_cpu_devices", 8)
+import minijax.numpy as jnp
+import minijax_widgets as see
+from minijax.sharding import NamedSharding, PartitionSpec as P
+mesh = minijax.make_mesh((4, 2), ("x", "y"))
+for spec in (P("x", "y"), P(None, "x")):
+    x = minijax.device_put(jnp.ones((16, 8)), NamedSharding(mesh, spec))
+    held = see.tree(x).recording.nodes[0].held
+    places = x.sharding.devices_indices_map(x.shape).values()
+    ends = [sorted({index[d].start or 0 for index in places} - {0}) for d in (0, 1)]
+    print(held.cuts == ends, held.cuts, held.told)
+"""
+
+
+def test_lines_stand_where_the_pieces_of_devices_end():
+    ran = [sys.executable, "-c", ON_EIGHT]
+    told = subprocess.run(ran, capture_output=True, text=True, check=True).stdout
+    assert told.splitlines() == [
+        "True [[4.0, 8.0, 12.0], [4.0]] 1 everywhere; "
+        "P('x', 'y'): 8 pieces on 8 devices",
+        "True [[], [2.0, 4.0, 6.0]] 1 everywhere; "
+        "P(None, 'x'): 4 pieces x 2 copies on 8 devices",
+    ]
+
+
+def test_arrays_of_jax_are_drawn_alike():
+    import jax
+
+    mine, theirs = ({"w": lib.arange(6.0).reshape(2, 3)} for lib in (jnp, jax.numpy))
+    assert held_of(theirs) == held_of(mine)
+    x = jax.device_put(theirs["w"].T, jax.devices()[0])
+    assert held_of(x)[""].rows == [[0, 3], [1, 4], [2, 5]]

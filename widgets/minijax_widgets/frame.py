@@ -251,7 +251,7 @@ class Frame:
     `only` says that the steps are equations: some of them may be shown alone, and types
     hidden. `jumps` are keys that only this view has. Steps in a grid have `axes`: a
     slider for each, besides that of the steps. `holds` are names and values of what
-    stands in `live`, by its text.
+    stands in `live`, by its text. `glyphs` are drawings that stand for pieces, by role.
     """
 
     kind: str
@@ -266,6 +266,7 @@ class Frame:
     only: bool = False
     jumps: list[Jump] = field(default_factory=list)
     axes: Axes | None = None
+    glyphs: dict[str, Any] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """Returns the frame as the player's JSON."""
@@ -279,7 +280,7 @@ class Frame:
             "text": self.text,
         } | told_only(
             live=self.live,
-            glyphs=self.live_glyphs() | self.signs(),
+            glyphs=self.live_glyphs() | self.signs() | self.glyphs,
             only=self.only,
             axes=self.axes and dataclasses.asdict(self.axes),
             jumps=[

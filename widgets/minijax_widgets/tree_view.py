@@ -4,29 +4,42 @@ from __future__ import annotations
 
 from typing import Any
 
+from minijax_lab.explain.leaf_values import Held
 from minijax_lab.explain.tree import Node, TreeRecording, record_tree, size_in_words
+from minijax_widgets.cells import largest_of, values_parts, widest
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row, in_parts
+from minijax_widgets.glyph import as_inline, line, path
 from minijax_widgets.view import View, cut, shortened, views
 
 MARKS = {"": " ", "add": "+", "del": "-", "changed": "!"}
 ONE_SIDED = {"add": "only in the second tree", "del": "only in the first tree"}
 # The length of the longest bar.
 MOST_PIXELS = 90
+# An array in its row: a line of cells with numbers, and the room of all cells.
+LINE, TALLEST, WIDEST = 16, 80, 200
 # Containers of a tree of more nodes are folded at first.
 MOST_OPEN = 300
 _MISSING: Any = object()
 
 
-def tree(value: Any, other: Any = _MISSING) -> TreeView:
-    """Shows a pytree: its containers, and each leaf with its path, type and bytes.
+def tree(value: Any, other: Any = _MISSING, *, values: bool | None = None) -> TreeView:
+    """Shows a pytree: its containers, and each leaf with its path, type and bytes, and
+    its array as a heat map, with lines where its pieces on several devices end.
 
     With a second tree the view shows where they differ: in structure, shape or dtype;
     numbers are not compared. A leaf that no transformation takes, such as a string or a
     class that is not registered, is pointed out.
+
+    Args:
+      value: the tree.
+      other: a second tree.
+      values: whether arrays are drawn: all of them, cell by cell up to 32 x 32, else as
+        means of blocks (True); none (False); by default until 20,000 cells are drawn
+        and four million numbers are read, and large arrays in 16 x 16 cells.
     """
     if other is _MISSING:
-        return TreeView(record_tree(value))
-    return TreeView(record_tree(value, other, compare=True))
+        return TreeView(record_tree(value, values=values))
+    return TreeView(record_tree(value, other, compare=True, values=values))
 
 
 class TreeView(View):
@@ -80,7 +93,7 @@ class TreeView(View):
                         [type_piece],
                         [Piece(size, "size")],
                         self.bar(node, most),
-                        [note],
+                        [*self.array(node, number), note],
                     ],
                     keys=[f"n{number}"],
                     go=number,
@@ -92,7 +105,20 @@ class TreeView(View):
             steps.append(
                 FrameStep(node.path or "tree", self.detail(node), [f"n{number}"])
             )
-        return self.picture([Pane("", in_parts(rows))], steps, self.recording.telling)
+        glyphs = {
+            f"array {number}": drawn(node.held, node.path or "it")
+            for number, node in enumerate(self.recording.nodes)
+            if node.held
+        }
+        panes = [Pane("", in_parts(rows))]
+        return self.picture(panes, steps, self.recording.telling, glyphs=glyphs)
+
+    def array(self, node: Node, number: int) -> list[Piece]:
+        """Returns an array drawn, and what it holds in words."""
+        if node.held is None:
+            return []
+        told = f"  {node.held.told}  "
+        return [Piece("", f"array {number}"), Piece(told, "constant")]
 
     def bar(self, node: Node, most: int) -> list[Piece]:
         """Returns a node's bytes as a bar, as long as its part of the largest tree."""
@@ -113,12 +139,37 @@ class TreeView(View):
             told = f"{path}: leaf {node.leaf}, {node.type}"
         if node.bytes:
             told += f", {size_in_words(node.bytes)}"
+        if node.held:
+            told += f"; {node.held.told}"
         if node.note:
             told += f"; {node.note}"
         if node.change:
             said = ONE_SIDED.get(node.change, "not the same in both trees")
             told += f"; {said}"
         return told
+
+
+def drawn(held: Held, name: str) -> dict[str, Any]:
+    """Returns an array as a heat map in a line: with its numbers where all of them have
+    room, else as small squares; `name` is what the pointer is told."""
+    rows, columns = len(held.rows), len(held.rows[0])
+    each = max(widest(held.rows) + 4, LINE)
+    tall = float(LINE)
+    if rows * LINE > TALLEST or columns * each > WIDEST:
+        tall = min(LINE, TALLEST / rows, TALLEST / columns if rows > 1 else LINE)
+        each = tall if rows > 1 else min(tall, WIDEST / columns)
+    parts = values_parts(
+        held.rows,
+        largest_of([held.rows]),
+        (each, tall),
+        name=name if held.exact else "",
+    )
+    wide, high = columns * each, rows * tall
+    for y in held.cuts[0]:
+        parts.append(path(line([(0, y * tall), (wide, y * tall)]), "text", 2.0))
+    for x in held.cuts[1]:
+        parts.append(path(line([(x * each, 0), (x * each, high)]), "text", 2.0))
+    return as_inline(-1, -1, wide + 2, high + 2, parts)
 
 
 views["tree"] = TreeView

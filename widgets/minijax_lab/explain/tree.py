@@ -15,6 +15,7 @@ from minijax.core.language import get_aval
 from minijax.core.trees import keystr, tree_structure
 from minijax.support.tree_util import tree_flatten_with_path
 from minijax.values.ref_avals import ShapeDtypeStruct
+from minijax_lab.explain.leaf_values import Held, Reader
 from minijax_lab.explain.recording import Recording, count_in_words
 
 
@@ -32,6 +33,7 @@ class Node:
     static: str  # static fields of a container, as text
     note: str  # what the reader may not have meant
     change: str  # "", or against the other tree: "add", "del", "changed"
+    held: Held | None = None  # the numbers of an array
 
 
 @dataclass(kw_only=True)
@@ -44,12 +46,16 @@ class TreeRecording(Recording):
     compared: bool = False
 
 
-def record_tree(tree: Any, other: Any = None, compare: bool = False) -> TreeRecording:
-    """Records a pytree, or how `other` differs from it."""
-    nodes = nodes_of(tree)
+def record_tree(
+    tree: Any, other: Any = None, compare: bool = False, values: bool | None = None
+) -> TreeRecording:
+    """Records a pytree, or how `other` differs from it, with the numbers of all arrays
+    if `values` is true, of none if it is false, else of small and few ones."""
+    reader = Reader(values)
+    nodes = nodes_of(tree, reader)
     if not compare:
         return summary(nodes)
-    second = nodes_of(other)
+    second = nodes_of(other, reader)
     mine = {node.path: node for node in nodes}
     theirs = {node.path: node for node in second}
     merged: list[Node] = []
@@ -142,7 +148,7 @@ def size_in_words(number: float) -> str:
     raise AssertionError
 
 
-def nodes_of(tree: Any) -> list[Node]:
+def nodes_of(tree: Any, reader: Reader) -> list[Node]:
     """All nodes of a tree, containers before what is in them."""
     nodes: list[Node] = []
     counter = iter(range(10**9))
@@ -160,6 +166,7 @@ def nodes_of(tree: Any) -> list[Node]:
             name_of = of_jax.keystr
         if is_leaf(pairs, value):
             nodes.append(leaf_node(value, depth, key, path, next(counter)))
+            nodes[-1].held = reader.held(value)
             return nodes[-1].bytes
         node = Node(depth, key, path, kind_of(value), "", 0, None, "", "", "")
         node.static = static_of(structure, value)
