@@ -13,7 +13,7 @@ from minijax_lab.explain.placement import MeshAxis, MeshFacts
 from minijax_lab.explain.recording import Source, Span
 from minijax_lab.explain.spmd import Collective
 from minijax_widgets.code import code_panes, mark_of
-from minijax_widgets.collectives_scene import around, draw_collective
+from minijax_widgets.collectives_scene import Drawing, around
 from minijax_widgets.placement_scene import NARROW_RING, WIDE
 from minijax_widgets.scene import Scene
 
@@ -130,9 +130,8 @@ def test_a_ring_is_drawn_as_a_ring(opcode, n, sizes):
     mesh = MeshFacts([MeshAxis("i", n)], list(range(n)), "", named=True)
     one = Collective(opcode, "", [list(range(n))], ["i"], 8 * n, 8, "", itemsize=4)
     scene, count = Scene(sizes.width, 100), rounds(opcode, n)
-    low, right = draw_collective(
-        scene, mesh, one, 0, sizes, "c0", 5, count, ring(opcode, n)
-    )
+    drawing = Drawing(scene, mesh, one, sizes, "c0", 5, count, ring(opcode, n))
+    low, right = drawing.draw(0)
     assert right <= sizes.width
     middles = []
     for mark in scene.marks:

@@ -32,69 +32,377 @@ MOST_MOVING = 64
 STRIP = 22.0
 
 
-def draw_collective(
-    scene: Scene,
-    mesh: MeshFacts,
-    each: Collective,
-    y: float,
-    sizes: Sizes,
-    key: str,
-    start: int,
-    count: int,
-    messages: Sequence[Message],
-) -> tuple[float, float]:
-    """Draws a collective; returns the lower and the right end.
+@dataclass(frozen=True)
+class Drawing:
+    """A collective on its way into a scene.
 
     It is before its first round in the step `start`, and has `count` rounds.
     """
-    scene.text(6, y + 15, f"{each.opcode}{over(each)}", size=16, weight=700, key=key)
-    x = 6 + text_width(f"{each.opcode}{over(each)}", 16) + 20
-    many = count_in_words(len(each.groups), "group")
-    if each.opcode == "collective-permute":
-        many = count_in_words(len(each.groups), "message")
-    said = f"{many}, {each.bytes:,} B given by each device"
-    if each.opcode != "collective-permute":
-        said = f"{many} of {each.size}, {each.bytes:,} B given by each device"
-    if not sizes.beside:
-        x, y = 6.0, y + 20
-    scene.text(x, y + 15, said, role="meshy", size=14, weight=600)
-    y += 20
-    if each.where:
-        letters = int(sizes.width / text_width("m", 12, mono=True)) - 2
+
+    scene: Scene
+    mesh: MeshFacts
+    each: Collective
+    sizes: Sizes
+    key: str
+    start: int
+    count: int
+    messages: Sequence[Message]
+
+    def draw(self, y: float) -> tuple[float, float]:
+        """Draws the collective; returns the lower and the right end."""
+        scene, mesh, each, sizes = self.scene, self.mesh, self.each, self.sizes
         scene.text(
-            6, y + 14, cut(f"{each.where}:  {each.line}", letters), size=12, mono=True
+            6, y + 15, f"{each.opcode}{over(each)}", size=16, weight=700, key=self.key
         )
-        y += 20
-    if count and each.opcode != "collective-permute":
-        told = "each sends to the next" if in_a_ring(each) else "each sends to each"
-        scene.note(6, y + 14, f"one way to do it: {told}")
-        y += 18
-    if stands_in_a_ring(mesh, each, count):
-        return draw_ring(scene, mesh, each, y, sizes, key, start, messages)
-    gap = (58.0, 34.0) if sizes.beside else (40.0, 30.0)
-    room = (sizes.width - 70) / mesh.axes[-1].size - gap[0]
-    w = min(sizes.device[0] + 8, max(room, 60)) if len(mesh.axes) > 1 else 90.0
-    if sizes.beside:
-        w = max(w, min(150.0, room))
-    h = sizes.device[1] + STRIP - 10
-    high = 30 + 14 * (len(mesh.axes) > 2)
-    laid = lay_mesh(mesh, 60, y + high, (w, h), gap, sizes.width - 70)
-    if len(mesh.axes) == 1:
-        laid = replace(laid, corners=around(laid.corners))
-    groups = [group for group in each.groups if max(group) < len(laid.corners)]
-    rings = [ring_order(group, mesh) for group in groups]
-    if each.opcode == "collective-permute":
-        rings = groups
-    draw_links(scene, mesh, laid, each, rings, key)
-    draw_devices(scene, mesh, laid, each, groups, key)
-    if count and len(mesh.devices) <= MOST_MOVING:
+        x = 6 + text_width(f"{each.opcode}{over(each)}", 16) + 20
+        many = count_in_words(len(each.groups), "group")
         if each.opcode == "collective-permute":
-            move_whole(scene, laid, each, start)
+            many = count_in_words(len(each.groups), "message")
+        said = f"{many}, {each.bytes:,} B given by each device"
+        if each.opcode != "collective-permute":
+            said = f"{many} of {each.size}, {each.bytes:,} B given by each device"
+        if not sizes.beside:
+            x, y = 6.0, y + 20
+        scene.text(x, y + 15, said, role="meshy", size=14, weight=600)
+        y += 20
+        if each.where:
+            letters = int(sizes.width / text_width("m", 12, mono=True)) - 2
+            scene.text(
+                6,
+                y + 14,
+                cut(f"{each.where}:  {each.line}", letters),
+                size=12,
+                mono=True,
+            )
+            y += 20
+        if self.count and each.opcode != "collective-permute":
+            told = "each sends to the next" if in_a_ring(each) else "each sends to each"
+            scene.note(6, y + 14, f"one way to do it: {told}")
+            y += 18
+        if self.stands_in_a_ring():
+            return self.ring(y)
+        gap = (58.0, 34.0) if sizes.beside else (40.0, 30.0)
+        room = (sizes.width - 70) / mesh.axes[-1].size - gap[0]
+        w = min(sizes.device[0] + 8, max(room, 60)) if len(mesh.axes) > 1 else 90.0
+        if sizes.beside:
+            w = max(w, min(150.0, room))
+        h = sizes.device[1] + STRIP - 10
+        high = 30 + 14 * (len(mesh.axes) > 2)
+        laid = lay_mesh(mesh, 60, y + high, (w, h), gap, sizes.width - 70)
+        if len(mesh.axes) == 1:
+            laid = replace(laid, corners=around(laid.corners))
+        groups = [group for group in each.groups if max(group) < len(laid.corners)]
+        rings = [ring_order(group, mesh) for group in groups]
+        if each.opcode == "collective-permute":
+            rings = groups
+        self.links(laid, rings)
+        self.devices(laid, groups)
+        if self.count and len(mesh.devices) <= MOST_MOVING:
+            if each.opcode == "collective-permute":
+                self.move_whole(laid)
+            else:
+                for group, members in zip(groups, rings, strict=True):
+                    slots = [group.index(member) for member in members]
+                    self.parts(laid, members, slots)
+        return laid.low + 24, laid.right + 16
+
+    def devices(self, laid: MeshPicture, groups: Sequence[Sequence[int]]) -> None:
+        """Draws the devices; one lights its whole group."""
+        mesh = self.mesh
+        w, h = laid.device
+        group_of = {member: n for n, group in enumerate(groups) for member in group}
+        for position, (x, y) in enumerate(laid.corners):
+            number = group_of.get(position)
+            parts = dress(mesh, mesh.place(position), w, h)
+            ground = rect(2, h - STRIP, w - 4, STRIP - 2, "base", round_by=2)
+            parts.append(Drawn("rect", ground.has | {"fill-opacity": "0.85"}))
+            name = f"d{mesh.devices[position]}"
+            wide = text_width(name, 13) + 2
+            label = rect((w - wide) / 2, 5, wide, 17, "base", round_by=3)
+            parts.append(Drawn("rect", label.has | {"fill-opacity": "0.8"}))
+            parts.append(words(w / 2, 18, name, "text", 13, "middle", 700))
+            told = f"d{mesh.devices[position]} takes no part"
+            keys = []
+            if number is not None:
+                others = names_of(mesh, groups[number], ", ", most=16)
+                told = f"{name} gives {self.each.bytes:,} B; its group: {others}"
+                keys = [f"{self.key}g{number}"]
+            self.scene.drawn(x, y, w, h, parts, key=keys, says=told)
+        name_axes(self.scene, mesh, laid)
+
+    def links(self, laid: MeshPicture, groups: Sequence[Sequence[int]]) -> None:
+        """Draws an arrow from each member of a group to the next."""
+        each, devices = self.each, self.mesh.devices
+        amount = size_in_words(each.sent)
+        for number, group in enumerate(groups):
+            n = len(group)
+            pairs = [(group[k], group[(k + 1) % n]) for k in range(n)]
+            if each.opcode == "collective-permute":
+                pairs = [(group[0], group[-1])]
+            for a, b in pairs:
+                if a == b:
+                    continue
+                start, end, via = route(laid, a, b)
+                level = abs(start[1] - end[1]) < 1 and not via
+                told = f"d{devices[a]} sends d{devices[b]} {each.sent:,} B"
+                self.scene.arrow(
+                    start,
+                    end,
+                    via=via,
+                    role="meshy",
+                    thick=2.2,
+                    text=amount if level and a < b else "",
+                    key=[self.key, f"{self.key}g{number}"],
+                    says=told,
+                )
+
+    def parts(
+        self, laid: MeshPicture, group: Sequence[int], slots: Sequence[int]
+    ) -> None:
+        """Draws the parts in a group's devices, and those that move.
+
+        `group` is in the order of the ring, `slots` are its members' places in XLA's
+        order. A part is faint until the device holds it whole: the full sum, or the
+        data itself.
+        """
+        scene, each, start = self.scene, self.each, self.start
+        n = len(group)
+        there: dict[tuple[int, int], int] = {}
+        if each.opcode in ("all-gather", "all-to-all"):
+            there = {(k, k): start for k in range(n)}
+        tracks: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
+        for message in self.messages:
+            name, slot = (message.part, 0), message.part
+            if each.opcode == "all-to-all":
+                name, slot = (message.sender, message.receiver), message.sender
+            if message.whole:
+                there.setdefault((message.receiver, slot), start + message.round)
+            tracks.setdefault(name, []).append(
+                (start + message.round, message.receiver, slot)
+            )
+        for k in range(n):
+            for part in range(n):
+                x, y, w, h = cell(laid, group[k], slots[part], n)
+                outline = [rect(0, 0, w, h, "base", "mesh", 1.0, round_by=2)]
+                scene.drawn(x, y, w, h, outline)
+                if (k, part) in there:
+                    full = [rect(0, 0, w, h, "mesh", round_by=2)]
+                    scene.drawn(x, y, w, h, full, at=there[k, part])
+        for (first, second), track in tracks.items():
+            if each.opcode == "all-to-all":
+                home = (first, second)
+            else:
+                home = (messages_home(self.messages, first), first)
+            x, y, w, h = cell(laid, group[home[0]], slots[home[1]], n)
+            moves = []
+            for step, member, slot in track:
+                to = cell(laid, group[member], slots[slot], n)
+                moves.append((step, to[0], to[1]))
+            shown = [rect(0, 0, w, h, "residual", "base", 1.0, round_by=3)]
+            if w >= 11:
+                number = str(slots[second if each.opcode == "all-to-all" else first])
+                shown.append(words(w / 2, h / 2 + 4, number, "base", 11, "middle", 700))
+            scene.drawn(x, y, w, h, shown, moves=moves)
+
+    def move_whole(self, laid: MeshPicture) -> None:
+        """Draws what each device of a permutation sends, and moves it."""
+        for a, b in self.each.pairs:
+            if max(a, b) >= len(laid.corners):
+                continue
+            x, y, w, h = cell(laid, a, 0, 1)
+            to = cell(laid, b, 0, 1)
+            w = min(w, 30)
+            shown = [rect(0, 0, w, h, "residual", "base", 1.0, round_by=3)]
+            shown.append(words(w / 2, h / 2 + 4, f"{a}", "base", 11, "middle", 700))
+            self.scene.drawn(x, y, w, h, shown, moves=[(self.start + 1, to[0], to[1])])
+
+    def stands_in_a_ring(self) -> bool:
+        """Whether it is drawn as a ring: all devices of a mesh of one axis."""
+        mesh, each = self.mesh, self.each
+        if (
+            len(mesh.axes) != 1
+            or not 2 < len(mesh.devices) <= MOST_MEMBERS
+            or not self.count
+        ):
+            return False
+        alone = len(each.groups) == 1 and each.size == len(mesh.devices)
+        return alone or each.opcode == "collective-permute"
+
+    def ring(self, y: float) -> tuple[float, float]:
+        """Draws all devices of one axis as a ring; returns the lower and the right end.
+
+        A device is cut into as many sectors as there are devices: its parts. A full
+        sector is finished; a number in it says how many devices have been added.
+        """
+        mesh, each, key, start = self.mesh, self.each, self.key, self.start
+        n = len(mesh.devices)
+        whole = each.opcode == "collective-permute"
+        small = self.sizes.width < MIDDLE.width
+        device = 32.0 if small else 42.0
+        room = 2 * device + (32 if small else 44)
+        radius = max(room / 2 / math.sin(math.pi / n), device + (68 if small else 86))
+        middle = radius + device + 8
+        ring = Circle(middle, y + middle, radius, device, n, 1 if whole else n)
+        members = list(range(n)) if whole else each.groups[0]
+        # Arrows of a ring light up; those of an all-to-all change, and a frame does.
+        self.tell_sent(ring, key * (each.opcode == "all-to-all"))
+        self.circles(ring, members)
+        if in_a_ring(each):
+            pairs = [(members[k], members[(k + 1) % n]) for k in range(n)]
         else:
-            for group, members in zip(groups, rings, strict=True):
-                slots = [group.index(member) for member in members]
-                draw_parts(scene, laid, members, slots, each.opcode, messages, start)
-    return laid.low + 24, laid.right + 16
+            pairs = each.pairs if whole else []
+        for a, b in pairs:
+            told = f"d{mesh.devices[a]} sends d{mesh.devices[b]} {each.sent:,} B"
+            says: Times = {"says": told, "at": start + whole}
+            if a != b:
+                ends = ring.chord(a, b)
+                self.scene.arrow(
+                    *ends, role="meshy", thick=2.2, key=[key, f"{key}g0"], **says
+                )
+        if whole:
+            for a, b in each.pairs:
+                turns = [(start, chip(f"{a}"))]
+                send_chip(
+                    self.scene, ring.part(a, 0), turns, [(start + 1, *ring.part(b, 0))]
+                )
+        else:
+            self.fill_sectors(ring, members)
+            self.send_chips(ring, members)
+        right, low = 2 * middle, y + 2 * middle
+        beside = 2 * middle + 330 <= self.sizes.width
+        at = (right + 40, y + middle / 2) if beside else (6.0, low + 10)
+        foot = self.tell_ways(*at)
+        return max(low, foot), max(right, at[0] + 290)
+
+    def circles(self, ring: Circle, members: Sequence[int]) -> None:
+        """Draws the devices without what they hold."""
+        told = f"gives {self.each.bytes:,} B and sends {self.each.sent:,} B"
+        for position in members:
+            x, y = ring.point(position, ring.radius)
+            name = f"d{self.mesh.devices[position]}"
+            side = 2 * ring.device + 3
+            outline = rect(0, 0, side, side, "base", "mesh", 1.3, round_by=side / 2)
+            label = words(side / 2, side / 2 + 4.5, name, "text", 13, "middle", 700)
+            self.scene.drawn(
+                x - side / 2,
+                y - side / 2,
+                side,
+                side,
+                [outline, label],
+                key=[f"{self.key}g0"],
+                says=f"{name} {told}",
+            )
+
+    def fill_sectors(self, ring: Circle, members: Sequence[int]) -> None:
+        """Draws each part in each device: how many were added, and when it is whole.
+
+        A part that has not come yet is empty, a sum that is not finished is faint.
+        """
+        each, start = self.each, self.start
+        n = ring.parts
+        adds = each.opcode in ("all-reduce", "reduce-scatter")
+        # By member and part: from which step on so many devices are in it; if whole.
+        states = {
+            (k, part): [(start, 1 if adds or k == part else 0, not adds and k == part)]
+            for k in range(n)
+            for part in range(n)
+        }
+        if each.opcode == "all-to-all":
+            states = {place: [(start, 1, place[0] == place[1])] for place in states}
+        for message in self.messages:
+            slot = message.sender if each.opcode == "all-to-all" else message.part
+            count = 1
+            if adds:
+                sender = states[message.sender, message.part]
+                before = [
+                    one for step, one, _ in sender if step < start + message.round
+                ]
+                reached = states[message.receiver, slot][-1][1]
+                count = min(n, before[-1] + (0 if before[-1] == n else reached))
+            state = (start + message.round, count, message.whole)
+            states[message.receiver, slot].append(state)
+        for (k, part), found in states.items():
+            turns = []
+            for step, count, whole in found:
+                faint = 0.75 if whole else 0.2 if count else 0.05
+                drawn = [ring.sector(part, "mesh", faint)]
+                if adds:
+                    x, y = ring.inside(part)
+                    ink = "base" if whole else "text"
+                    drawn.append(words(x, y + 4, f"{count}", ink, 11, "middle"))
+                turns.append((step, drawn))
+            place = ring.point(members[k], ring.radius)
+            self.scene.drawn(*place, 0, 0, turns[0][1], turns=turns[1:])
+
+    def send_chips(self, ring: Circle, members: Sequence[int]) -> None:
+        """Draws parts that move: with the devices in a sum, or with whose they are."""
+        start = self.start
+        ways: dict[tuple[int, int], list[Message]] = {}
+        direct = self.each.opcode == "all-to-all"
+        for message in self.messages:
+            name = (message.sender, message.receiver) if direct else (message.part, 0)
+            ways.setdefault(name, []).append(message)
+        for track in ways.values():
+            moves, turns = [], []
+            first = track[0]
+            for number, message in enumerate(track, 2):
+                slot = message.sender if direct else message.part
+                to = ring.part(members[message.receiver], slot)
+                moves.append((start + message.round, *to))
+                said = min(number, ring.count)
+                if self.each.opcode in ("all-gather", "all-to-all"):
+                    said = members[slot]
+                turns.append((start + message.round, chip(f"{said}")))
+            home = ring.part(members[first.sender], first.part)
+            send_chip(self.scene, home, [(start, []), *turns], moves)
+            if direct:
+                a, b = members[first.sender], members[first.receiver]
+                arrow = arrow_between(*ring.chord(a, b))
+                now = start + first.round
+                self.scene.drawn(0, 0, 0, 0, [], turns=[(now, arrow), (now + 1, [])])
+
+    def tell_sent(self, ring: Circle, lit: str) -> None:
+        """Writes into the middle how much each device has sent after a round."""
+        far = ring.radius + ring.device + 4
+        last = max((message.round for message in self.messages), default=1)
+        turns = []
+        for number in range(last + 1):
+            lines = [
+                ("each has sent", "constant", 12, 400),
+                (size_in_words(self.each.sent * number // last), "text", 16, 700),
+                (f"of {size_in_words(self.each.sent)}", "constant", 12, 400),
+            ]
+            drawn = [
+                words(far, far - 16 + 19 * row, text, ink, size, "middle", weight)
+                for row, (text, ink, size, weight) in enumerate(lines)
+            ]
+            turns.append((self.start + number, drawn))
+        corner, side = (ring.x - far, ring.y - far), 2 * far
+        self.scene.drawn(*corner, side, side, turns[0][1], turns=turns[1:], key=lit)
+
+    def tell_ways(self, x: float, y: float) -> float:
+        """Writes what the collective costs by each algorithm; returns the lower end."""
+        scene = self.scene
+        found = ways(self.each)
+        scene.text(x, y + 14, "what it costs, by algorithm", weight=700)
+        y += 36
+        columns = (x + 204, x + 288)
+        for at, said in zip(columns, ("rounds", "each sends"), strict=True):
+            scene.text(at, y, said, role="constant", size=12, anchor="end")
+        for number, way in enumerate(found):
+            y += 22
+            if not number:
+                scene.drawn(x, y - 15, 292, 20, [rect(0, 0, 292, 20, "value-wash")])
+            weight = 400 if number else 700
+            scene.text(x + 4, y, way.name, weight=weight)
+            for at, said in zip(columns, (f"{way.rounds}", size_in_words(way.sent))):
+                scene.text(at, y, said, weight=weight, anchor="end")
+        y += 24
+        if self.each.opcode in ("all-reduce", "reduce-scatter"):
+            scene.note(x, y, "a number: so many devices are in this sum")
+            y += 18
+        scene.note(x, y, "dark: the device has it whole; amber: what moves")
+        return y + 8
 
 
 def around(corners: list[Point]) -> list[Point]:
@@ -134,70 +442,6 @@ def ring_order(group: Sequence[int], mesh: MeshFacts) -> list[int]:
         members = [member for _, member in sorted(lines[place])]
         found += members[::-1] if number % 2 else members
     return found
-
-
-def draw_devices(
-    scene: Scene,
-    mesh: MeshFacts,
-    laid: MeshPicture,
-    each: Collective,
-    groups: Sequence[Sequence[int]],
-    key: str,
-) -> None:
-    """Draws the devices; one lights its whole group."""
-    w, h = laid.device
-    group_of = {member: n for n, group in enumerate(groups) for member in group}
-    for position, (x, y) in enumerate(laid.corners):
-        number = group_of.get(position)
-        parts = dress(mesh, mesh.place(position), w, h)
-        ground = rect(2, h - STRIP, w - 4, STRIP - 2, "base", round_by=2)
-        parts.append(Drawn("rect", ground.has | {"fill-opacity": "0.85"}))
-        name = f"d{mesh.devices[position]}"
-        wide = text_width(name, 13) + 2
-        label = rect((w - wide) / 2, 5, wide, 17, "base", round_by=3)
-        parts.append(Drawn("rect", label.has | {"fill-opacity": "0.8"}))
-        parts.append(words(w / 2, 18, name, "text", 13, "middle", 700))
-        told = f"d{mesh.devices[position]} takes no part"
-        keys = []
-        if number is not None:
-            others = names_of(mesh, groups[number], ", ", most=16)
-            told = f"{name} gives {each.bytes:,} B; its group: {others}"
-            keys = [f"{key}g{number}"]
-        scene.drawn(x, y, w, h, parts, key=keys, says=told)
-    name_axes(scene, mesh, laid)
-
-
-def draw_links(
-    scene: Scene,
-    mesh: MeshFacts,
-    laid: MeshPicture,
-    each: Collective,
-    groups: Sequence[Sequence[int]],
-    key: str,
-) -> None:
-    """Draws an arrow from each member of a group to the next."""
-    amount = size_in_words(each.sent)
-    for number, group in enumerate(groups):
-        n = len(group)
-        pairs = [(group[k], group[(k + 1) % n]) for k in range(n)]
-        if each.opcode == "collective-permute":
-            pairs = [(group[0], group[-1])]
-        for a, b in pairs:
-            if a == b:
-                continue
-            start, end, via = route(laid, a, b)
-            level = abs(start[1] - end[1]) < 1 and not via
-            told = f"d{mesh.devices[a]} sends d{mesh.devices[b]} {each.sent:,} B"
-            scene.arrow(
-                start,
-                end,
-                via=via,
-                role="meshy",
-                thick=2.2,
-                text=amount if level and a < b else "",
-                key=[key, f"{key}g{number}"],
-                says=told,
-            )
 
 
 def route(laid: MeshPicture, a: int, b: int) -> tuple[Point, Point, list[Point]]:
@@ -240,75 +484,9 @@ def cell(laid: MeshPicture, position: int, part: int, parts: int) -> tuple:
     return x + 4 + part * wide, y + h - STRIP + 2, wide - 2, STRIP - 6
 
 
-def draw_parts(
-    scene: Scene,
-    laid: MeshPicture,
-    group: Sequence[int],
-    slots: Sequence[int],
-    opcode: str,
-    messages: Sequence[Message],
-    start: int,
-) -> None:
-    """Draws the parts in a group's devices, and those that move.
-
-    `group` is in the order of the ring, `slots` are its members' places in XLA's order.
-    A part is faint until the device holds it whole: the full sum, or the data itself.
-    """
-    n = len(group)
-    there: dict[tuple[int, int], int] = {}
-    if opcode in ("all-gather", "all-to-all"):
-        there = {(k, k): start for k in range(n)}
-    tracks: dict[tuple[int, int], list[tuple[int, int, int]]] = {}
-    for message in messages:
-        name, slot = (message.part, 0), message.part
-        if opcode == "all-to-all":
-            name, slot = (message.sender, message.receiver), message.sender
-        if message.whole:
-            there.setdefault((message.receiver, slot), start + message.round)
-        tracks.setdefault(name, []).append(
-            (start + message.round, message.receiver, slot)
-        )
-    for k in range(n):
-        for part in range(n):
-            x, y, w, h = cell(laid, group[k], slots[part], n)
-            outline = [rect(0, 0, w, h, "base", "mesh", 1.0, round_by=2)]
-            scene.drawn(x, y, w, h, outline)
-            if (k, part) in there:
-                full = [rect(0, 0, w, h, "mesh", round_by=2)]
-                scene.drawn(x, y, w, h, full, at=there[k, part])
-    for (first, second), track in tracks.items():
-        if opcode == "all-to-all":
-            home = (first, second)
-        else:
-            home = (messages_home(messages, first), first)
-        x, y, w, h = cell(laid, group[home[0]], slots[home[1]], n)
-        moves = []
-        for step, member, slot in track:
-            to = cell(laid, group[member], slots[slot], n)
-            moves.append((step, to[0], to[1]))
-        shown = [rect(0, 0, w, h, "residual", "base", 1.0, round_by=3)]
-        if w >= 11:
-            number = str(slots[second if opcode == "all-to-all" else first])
-            shown.append(words(w / 2, h / 2 + 4, number, "base", 11, "middle", 700))
-        scene.drawn(x, y, w, h, shown, moves=moves)
-
-
 def messages_home(messages: Sequence[Message], part: int) -> int:
     """Returns the member at which a part begins its way."""
     return next(m.sender for m in messages if m.part == part and m.round == 1)
-
-
-def move_whole(scene: Scene, laid: MeshPicture, each: Collective, start: int) -> None:
-    """Draws what each device of a permutation sends, and moves it."""
-    for a, b in each.pairs:
-        if max(a, b) >= len(laid.corners):
-            continue
-        x, y, w, h = cell(laid, a, 0, 1)
-        to = cell(laid, b, 0, 1)
-        w = min(w, 30)
-        shown = [rect(0, 0, w, h, "residual", "base", 1.0, round_by=3)]
-        shown.append(words(w / 2, h / 2 + 4, f"{a}", "base", 11, "middle", 700))
-        scene.drawn(x, y, w, h, shown, moves=[(start + 1, to[0], to[1])])
 
 
 # ---- a mesh of one axis, as a ring ---------------------------------------------------
@@ -365,172 +543,6 @@ class Circle:
         return Drawn("path", made.has | {"fill-opacity": f"{faint:.2f}"})
 
 
-def stands_in_a_ring(mesh: MeshFacts, each: Collective, count: int) -> bool:
-    """Whether a collective is drawn as a ring: all devices of a mesh of one axis."""
-    if len(mesh.axes) != 1 or not 2 < len(mesh.devices) <= MOST_MEMBERS or not count:
-        return False
-    alone = len(each.groups) == 1 and each.size == len(mesh.devices)
-    return alone or each.opcode == "collective-permute"
-
-
-def draw_ring(
-    scene: Scene,
-    mesh: MeshFacts,
-    each: Collective,
-    y: float,
-    sizes: Sizes,
-    key: str,
-    start: int,
-    messages: Sequence[Message],
-) -> tuple[float, float]:
-    """Draws all devices of one axis as a ring; returns the lower and the right end.
-
-    A device is cut into as many sectors as there are devices: its parts. A full sector
-    is finished; a number in it says how many devices have been added.
-    """
-    n = len(mesh.devices)
-    whole = each.opcode == "collective-permute"
-    small = sizes.width < MIDDLE.width
-    device = 32.0 if small else 42.0
-    room = 2 * device + (32 if small else 44)
-    radius = max(room / 2 / math.sin(math.pi / n), device + (68 if small else 86))
-    middle = radius + device + 8
-    ring = Circle(middle, y + middle, radius, device, n, 1 if whole else n)
-    members = list(range(n)) if whole else each.groups[0]
-    # Arrows of a ring light up; those of an all-to-all change, and a frame does.
-    tell_sent(scene, each, ring, start, messages, key * (each.opcode == "all-to-all"))
-    draw_circles(scene, mesh, each, ring, members, key)
-    if in_a_ring(each):
-        pairs = [(members[k], members[(k + 1) % n]) for k in range(n)]
-    else:
-        pairs = each.pairs if whole else []
-    for a, b in pairs:
-        told = f"d{mesh.devices[a]} sends d{mesh.devices[b]} {each.sent:,} B"
-        says: Times = {"says": told, "at": start + whole}
-        if a != b:
-            ends = ring.chord(a, b)
-            scene.arrow(*ends, role="meshy", thick=2.2, key=[key, f"{key}g0"], **says)
-    if whole:
-        for a, b in each.pairs:
-            turns = [(start, chip(f"{a}"))]
-            send_chip(scene, ring.part(a, 0), turns, [(start + 1, *ring.part(b, 0))])
-    else:
-        fill_sectors(scene, each, ring, members, messages, start)
-        send_chips(scene, each, ring, members, messages, start)
-    right, low = 2 * middle, y + 2 * middle
-    beside = 2 * middle + 330 <= sizes.width
-    at = (right + 40, y + middle / 2) if beside else (6.0, low + 10)
-    foot = tell_ways(scene, each, *at)
-    return max(low, foot), max(right, at[0] + 290)
-
-
-def draw_circles(
-    scene: Scene,
-    mesh: MeshFacts,
-    each: Collective,
-    ring: Circle,
-    members: Sequence[int],
-    key: str,
-) -> None:
-    """Draws the devices without what they hold."""
-    told = f"gives {each.bytes:,} B and sends {each.sent:,} B"
-    for position in members:
-        x, y = ring.point(position, ring.radius)
-        name = f"d{mesh.devices[position]}"
-        side = 2 * ring.device + 3
-        outline = rect(0, 0, side, side, "base", "mesh", 1.3, round_by=side / 2)
-        label = words(side / 2, side / 2 + 4.5, name, "text", 13, "middle", 700)
-        scene.drawn(
-            x - side / 2,
-            y - side / 2,
-            side,
-            side,
-            [outline, label],
-            key=[f"{key}g0"],
-            says=f"{name} {told}",
-        )
-
-
-def fill_sectors(
-    scene: Scene,
-    each: Collective,
-    ring: Circle,
-    members: Sequence[int],
-    messages: Sequence[Message],
-    start: int,
-) -> None:
-    """Draws each part in each device: how many have been added, and when it is whole.
-
-    A part that has not come yet is empty, a sum that is not finished is faint.
-    """
-    n = ring.parts
-    adds = each.opcode in ("all-reduce", "reduce-scatter")
-    # By member and part: from which step on so many devices are in it, and if whole.
-    states = {
-        (k, part): [(start, 1 if adds or k == part else 0, not adds and k == part)]
-        for k in range(n)
-        for part in range(n)
-    }
-    if each.opcode == "all-to-all":
-        states = {place: [(start, 1, place[0] == place[1])] for place in states}
-    for message in messages:
-        slot = message.sender if each.opcode == "all-to-all" else message.part
-        count = 1
-        if adds:
-            sender = states[message.sender, message.part]
-            before = [one for step, one, _ in sender if step < start + message.round]
-            reached = states[message.receiver, slot][-1][1]
-            count = min(n, before[-1] + (0 if before[-1] == n else reached))
-        state = (start + message.round, count, message.whole)
-        states[message.receiver, slot].append(state)
-    for (k, part), found in states.items():
-        turns = []
-        for step, count, whole in found:
-            faint = 0.75 if whole else 0.2 if count else 0.05
-            drawn = [ring.sector(part, "mesh", faint)]
-            if adds:
-                x, y = ring.inside(part)
-                ink = "base" if whole else "text"
-                drawn.append(words(x, y + 4, f"{count}", ink, 11, "middle"))
-            turns.append((step, drawn))
-        place = ring.point(members[k], ring.radius)
-        scene.drawn(*place, 0, 0, turns[0][1], turns=turns[1:])
-
-
-def send_chips(
-    scene: Scene,
-    each: Collective,
-    ring: Circle,
-    members: Sequence[int],
-    messages: Sequence[Message],
-    start: int,
-) -> None:
-    """Draws the parts that move: with the devices in a sum, or with whose they are."""
-    ways: dict[tuple[int, int], list[Message]] = {}
-    direct = each.opcode == "all-to-all"
-    for message in messages:
-        name = (message.sender, message.receiver) if direct else (message.part, 0)
-        ways.setdefault(name, []).append(message)
-    for track in ways.values():
-        moves, turns = [], []
-        first = track[0]
-        for number, message in enumerate(track, 2):
-            slot = message.sender if direct else message.part
-            to = ring.part(members[message.receiver], slot)
-            moves.append((start + message.round, *to))
-            said = min(number, ring.count)
-            if each.opcode in ("all-gather", "all-to-all"):
-                said = members[slot]
-            turns.append((start + message.round, chip(f"{said}")))
-        home = ring.part(members[first.sender], first.part)
-        send_chip(scene, home, [(start, []), *turns], moves)
-        if direct:
-            a, b = members[first.sender], members[first.receiver]
-            arrow = arrow_between(*ring.chord(a, b))
-            now = start + first.round
-            scene.drawn(0, 0, 0, 0, [], turns=[(now, arrow), (now + 1, [])])
-
-
 def chip(text: str) -> list[Drawn]:
     """Returns a part that moves, around (0, 0)."""
     disc = Drawn("circle", {"cx": 0.0, "cy": 0.0, "r": 9.0, "fill": "residual"})
@@ -561,54 +573,3 @@ def arrow_between(start: Point, end: Point) -> list[Drawn]:
         path(line([start, back]), "meshy", 2.0),
         path(line(tip) + "Z", fill="meshy"),
     ]
-
-
-def tell_sent(
-    scene: Scene,
-    each: Collective,
-    ring: Circle,
-    start: int,
-    messages: Sequence[Message],
-    key: str,
-) -> None:
-    """Writes into the middle how much each device has sent after a round."""
-    far = ring.radius + ring.device + 4
-    last = max((message.round for message in messages), default=1)
-    turns = []
-    for number in range(last + 1):
-        lines = [
-            ("each has sent", "constant", 12, 400),
-            (size_in_words(each.sent * number // last), "text", 16, 700),
-            (f"of {size_in_words(each.sent)}", "constant", 12, 400),
-        ]
-        drawn = [
-            words(far, far - 16 + 19 * row, text, ink, size, "middle", weight)
-            for row, (text, ink, size, weight) in enumerate(lines)
-        ]
-        turns.append((start + number, drawn))
-    corner, side = (ring.x - far, ring.y - far), 2 * far
-    scene.drawn(*corner, side, side, turns[0][1], turns=turns[1:], key=key)
-
-
-def tell_ways(scene: Scene, each: Collective, x: float, y: float) -> float:
-    """Writes what the collective costs by each algorithm; returns the lower end."""
-    found = ways(each)
-    scene.text(x, y + 14, "what it costs, by algorithm", weight=700)
-    y += 36
-    columns = (x + 204, x + 288)
-    for at, said in zip(columns, ("rounds", "each sends"), strict=True):
-        scene.text(at, y, said, role="constant", size=12, anchor="end")
-    for number, way in enumerate(found):
-        y += 22
-        if not number:
-            scene.drawn(x, y - 15, 292, 20, [rect(0, 0, 292, 20, "value-wash")])
-        weight = 400 if number else 700
-        scene.text(x + 4, y, way.name, weight=weight)
-        for at, said in zip(columns, (f"{way.rounds}", size_in_words(way.sent))):
-            scene.text(at, y, said, weight=weight, anchor="end")
-    y += 24
-    if each.opcode in ("all-reduce", "reduce-scatter"):
-        scene.note(x, y, "a number: so many devices are in this sum")
-        y += 18
-    scene.note(x, y, "dark: the device has it whole; amber: what moves")
-    return y + 8

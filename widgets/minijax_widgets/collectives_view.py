@@ -20,7 +20,7 @@ from minijax_lab.explain.spmd import Collective
 from minijax_lab.explain.tree import size_in_words
 from minijax_widgets import frame as picture
 from minijax_widgets.code import code_panes, key_of_line, mark_of
-from minijax_widgets.collectives_scene import MOST_MEMBERS, draw_collective
+from minijax_widgets.collectives_scene import MOST_MEMBERS, Drawing
 from minijax_widgets.placement_scene import MIDDLE, NARROW_RING, WIDE, Sizes
 from minijax_widgets.scene import Scene
 from minijax_widgets.view import DIFFERS, View, shortened, twin, views, with_options
@@ -204,17 +204,17 @@ class CollectivesView(View):
         y, right = 6.0, 0.0
         for number in self.drawn:
             each = self.recording.collectives[number]
-            y, wide = draw_collective(
+            drawing = Drawing(
                 scene,
                 self.recording.mesh,
                 each,
-                y,
                 sizes,
                 f"c{number}",
                 self.starts[number],
                 self.rounds_of(number),
                 ring(each.opcode, each.size) if self.rounds_of(number) else [],
             )
+            y, wide = drawing.draw(y)
             right = max(right, wide)
             y += 22
         scene.width, scene.height = max(sizes.width, right + 10), y
