@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 import re
 import string
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
@@ -179,3 +179,22 @@ def beside(mine: Any, right: Any) -> str:
     lines = [f"{'yours':{width}} | the course's"]
     lines += [f"{a:{width}} | {b}" for a, b in zip(left, other)]
     return "\n".join(line.rstrip() for line in lines)
+
+
+def refuses(
+    exception: type[Exception], function: Callable[..., Any], *args: Any
+) -> bool:
+    """Whether a call raises this exception."""
+    try:
+        function(*args)
+    except exception:
+        return True
+    except Exception:
+        return False
+    return False
+
+
+def alike(what: str, found: Any, right: Any, rtol: float = 1e-4) -> None:
+    """Raises if an array is not the right one."""
+    said = difference(found, right, rtol=rtol)
+    assert said is None, f"{what}: {said}"

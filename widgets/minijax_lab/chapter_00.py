@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax import grad, make_jaxpr, vmap
 from minijax_lab.answers import difference, same
 from minijax_lab.grading import Exercise, Prediction
 
@@ -38,8 +39,6 @@ def grade_prints(times: Any) -> str | None:
 
 def grade_activation(scores: Callable[..., Any], name: Any) -> str | None:
     """`tanh` is replaced by `maximum(0, x)`, and the new primitive is named."""
-    from minijax import make_jaxpr
-
     weights = np.linspace(-1, 1, 64 * 4, dtype=np.float32).reshape(64, 4)
     params = [
         {"w": weights, "b": np.zeros(4, np.float32)},
@@ -65,7 +64,6 @@ def grade_accuracy(scores: Callable[..., Any], train: Callable[..., Any]) -> str
 
     The held-out images take no part: who tries until they come out right uses them.
     """
-    from minijax import vmap
     from minijax_lab import digits
 
     data = digits.load()
@@ -93,8 +91,6 @@ def grade_accuracy(scores: Callable[..., Any], train: Callable[..., Any]) -> str
 
 def grade_own_gradient(function: Callable[..., Any], x: Any) -> str | None:
     """`grad` of a function of the learner's own agrees with a finite difference."""
-    from minijax import grad, make_jaxpr
-
     equations = len(make_jaxpr(function)(float(x)).eqns)
     if equations < 3:
         return f"Equations in its jaxpr: {equations}; take a function with at least 3."

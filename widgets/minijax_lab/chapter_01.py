@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from minijax import make_jaxpr
+from minijax.core.language import jaxprs_in_params
 from minijax_lab.answers import same, text_of
 from minijax_lab.grading import Exercise, Prediction
 
@@ -128,8 +130,6 @@ def grade_stopwatch(stopwatch: Callable[..., Any]) -> str | None:
 
 def grade_running_mean(running_mean: Callable[..., Any]) -> str | None:
     """Right, and as many equations for 1,000 entries as for 10."""
-    from minijax import make_jaxpr
-
     for length in (1, 5):
         x = np.arange(1.0, length + 1, dtype=np.float32) ** 2
         expected = np.cumsum(x) / np.arange(1, length + 1)
@@ -150,8 +150,6 @@ def grade_running_mean(running_mean: Callable[..., Any]) -> str | None:
 
 def grade_translation(numpy_one: Callable, my_one: Callable) -> str | None:
     """Both functions agree, and the second one can be traced and uses a scatter."""
-    from minijax import make_jaxpr
-
     index = np.array([3, 1, 3, 0])
     expected = np.asarray(numpy_one(index.copy()))
     if not expected.shape:
@@ -192,8 +190,6 @@ def grade_figure(cells: Any) -> str | None:
 
 def primitives_of(jaxpr: Any) -> list[str]:
     """The names of all primitives of a jaxpr, with those of inner programs."""
-    from minijax.core.language import jaxprs_in_params
-
     names: list[str] = []
     for eqn in jaxpr.eqns:
         names.append(eqn.primitive.name)

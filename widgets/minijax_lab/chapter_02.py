@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax import make_jaxpr
 from minijax_lab.answers import difference, same
 from minijax_lab.grading import Exercise, Prediction
 
@@ -69,8 +70,6 @@ def grade_predicted_equations(names: Any) -> str | None:
 
 def grade_purity(scaled: Callable[..., Any]) -> str | None:
     """`scaled(x, n)` is x * n, and two traces of it are the same text."""
-    from minijax import make_jaxpr
-
     x = np.arange(3, dtype=np.float32)
     # A function that was traced is remembered, so each trace gets one of its own.
     first = str(make_jaxpr(lambda x, n: scaled(x, n))(x, 2.0))
@@ -102,8 +101,6 @@ def grade_relu_in_tiny(relu: Callable[..., Any], trace: Callable[..., Any]) -> A
 
 def grade_own_loop(function: Callable[..., Any], predicted: Any) -> str | None:
     """The learner's own function with a loop has as many equations as predicted."""
-    from minijax import make_jaxpr
-
     closed = make_jaxpr(function)(np.ones(3, np.float32))
     count = len(closed.eqns)
     if count < 10:

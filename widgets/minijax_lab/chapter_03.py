@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+import minijax.numpy as jnp
 from minijax.support import event_watching
 from minijax_lab.grading import Exercise, Prediction, same
 
@@ -95,8 +96,6 @@ def grade_training(train: Callable[..., Any]) -> str | None:
     """The same result as the slow loop, and one miss in five steps."""
     start = np.zeros(3, np.float32)
     expected = slow_training(start, 5)
-    import minijax.numpy as jnp
-
     w = jnp.asarray(start)
     result = np.asarray(train(w + 0.0, 5))
     if result.shape != expected.shape or not np.allclose(result, expected, atol=1e-5):
@@ -161,8 +160,6 @@ PUZZLES = (12.0, 30.0, 24.0, 32.0, 36.0, 60.0, 18.0, 36.0, 42.0, 36.0)
 
 def grade_puzzles(f: Any, calls: Any) -> str | None:
     """Ten calls that all run the program of `f(jnp.ones(3), 2.0)`."""
-    import minijax.numpy as jnp
-
     if not hasattr(f, "lower"):
         return "The first thing to hand in is the jitted f itself."
     if len(calls) != len(PUZZLES):

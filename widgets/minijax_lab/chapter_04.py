@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+import minijax.numpy as jnp
+from minijax import grad, jit, tree
+from minijax.tree_util import keystr
 from minijax_lab.answers import difference, listed, same
 from minijax_lab.grading import Exercise, Prediction
 
@@ -83,9 +86,6 @@ def grade_leaves(leaves: Any) -> str | None:
 
 def grade_scale(scale_class: Any) -> str | None:
     """`factor` is a leaf, `axis` belongs to the structure; grad and jit take it."""
-    import minijax.numpy as jnp
-    from minijax import grad, jit, tree
-
     scale = scale_class(factor=2.0, axis=0)
     leaves = tree.leaves(scale)
     if leaves == [scale]:
@@ -105,9 +105,6 @@ def grade_scale(scale_class: Any) -> str | None:
 
 def grade_clip(clip_by_norm: Callable[..., Any]) -> str | None:
     """Scaled down as a whole when too long, otherwise untouched."""
-    from minijax import jit, tree
-    from minijax.tree_util import keystr
-
     example = {"w": np.array([[3.0, 0.0]]), "b": [np.array(4.0), None]}
     for name, function in (("", clip_by_norm), (" under jit", jit(clip_by_norm))):
         for largest, factor in ((1.0, 0.2), (5.0, 1.0), (100.0, 1.0)):
@@ -160,9 +157,6 @@ def off_from_adam(
 
 def grade_adam(adam_start: Callable, adam_step: Callable) -> str | None:
     """Four steps on a tree agree with the paper; the step is pure and can be jitted."""
-    from minijax import jit, tree
-    from minijax.tree_util import keystr
-
     rng = np.random.default_rng(0)
     params = {"w": rng.normal(size=(2, 3)), "b": [rng.normal(size=3), None]}
     slopes = [tree.map(lambda p: rng.normal(size=p.shape), params) for _ in range(4)]

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from minijax import jit, make_jaxpr, random, tree
+from minijax.tree_util import keystr
 from minijax_lab.grading import Exercise, Prediction
 
 PREDICTIONS = {
@@ -66,8 +68,6 @@ def grade_reuse(letters: Any) -> str | None:
 
 def grade_dropout(dropout_batch: Callable[..., Any]) -> str | None:
     """Each row has its own mask, half of the entries survive, doubled."""
-    from minijax import random
-
     x = np.ones((40, 50), np.float32)
     found = np.asarray(dropout_batch(random.key(3), x))
     if found.shape != x.shape:
@@ -94,8 +94,6 @@ def grade_dropout(dropout_batch: Callable[..., Any]) -> str | None:
 
 def grade_shuffle(shuffle: Callable[..., Any]) -> str | None:
     """A permutation of the rows, every order, from bits and a sort."""
-    from minijax import jit, make_jaxpr, random
-
     x = np.arange(12.0, dtype=np.float32).reshape(6, 2)
     found = np.asarray(shuffle(random.key(0), x))
     if found.shape != x.shape or not np.array_equal(np.sort(found, axis=0), x):
@@ -121,9 +119,6 @@ def grade_shuffle(shuffle: Callable[..., Any]) -> str | None:
 
 def grade_noise_like(noise_like: Callable[..., Any]) -> str | None:
     """The same structure and shapes; no two leaves from one key."""
-    from minijax import random, tree
-    from minijax.tree_util import keystr
-
     example = {
         "layers": [{"w": np.ones((4, 3)), "b": np.ones(3)} for _ in range(3)],
         "scale": (np.ones(()), None),

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+import minijax
+import minijax.numpy as jnp
+from minijax import jvp, lax, make_jaxpr
 from minijax_lab.answers import difference, first_wrong
 from minijax_lab.evidence import calls_of, count, largest
 from minijax_lab.grading import Exercise, Prediction
+from minijax_lab.tiny_programs import tiny
 
 PREDICTIONS = {
     "06.r1": Prediction(
@@ -73,9 +76,6 @@ def grade_corners(answers: Any) -> str | None:
 
 def grade_cube(cube: Callable[..., Any]) -> str | None:
     """x ** 3 with a rule of its own, linear in the tangent."""
-    import minijax
-    import minijax.numpy as jnp
-
     if not isinstance(cube, minijax.custom_jvp):
         return "cube has no rule of its own: keep custom_jvp, and repair the rule."
     for x, t in ((2.0, 1.0), (2.0, -3.0), (-0.5, 0.0)):
@@ -107,22 +107,18 @@ def row_of(function: Any, name: str) -> Any:
 
 def grade_atan(atan: Callable[..., Any]) -> str | None:
     """One equation, a tangent of few, and the numbers."""
-    tangents = importlib.import_module("tiny.tangents")
-    before = dict(tangents.TANGENTS)
+    before = dict(tiny.tangents.TANGENTS)
     try:
         return complaint_of_atan(atan)
     finally:  # a row that is wrong is not remembered
-        tangents.TANGENTS.clear()
-        tangents.TANGENTS.update(before)
+        tiny.tangents.TANGENTS.clear()
+        tiny.tangents.TANGENTS.update(before)
 
 
 def complaint_of_atan(atan: Callable[..., Any]) -> str | None:
     """What is wrong with it, while the learner's row stands in tiny's table."""
-    tiny = importlib.import_module("tiny.trace")
-    operations = importlib.import_module("tiny.operations")
-    tangents = importlib.import_module("tiny.tangents")
     x = np.array([-2.0, 0.0, 0.5, 3.0])
-    program = tiny.trace(atan, x)
+    program = tiny.trace.trace(atan, x)
     if len(program.equations) != 1:
         return f"Its program has {len(program.equations)} equations, not 1:\n{program}"
     told = difference(program(x), np.arctan(x))
@@ -131,19 +127,19 @@ def complaint_of_atan(atan: Callable[..., Any]) -> str | None:
     name = program.equations[0].primitive
     row = row_of(atan, name)
     if row is not None:
-        tangents.TANGENTS[name] = row
-    if name not in tangents.TANGENTS:
+        tiny.tangents.TANGENTS[name] = row
+    if name not in tiny.tangents.TANGENTS:
         return f"There is no row for {name} in TANGENTS."
     t = np.ones_like(x)
-    both = tiny.trace(lambda x, t: tangents.jvp(atan, (x,), (t,)), x, t)
+    both = tiny.trace.trace(lambda x, t: tiny.tangents.jvp(atan, (x,), (t,)), x, t)
     if len(both.equations) > 5:
         return f"With its tangent it has {len(both.equations)} equations:\n{both}"
     for scale in (1.0, -2.0):
-        found = tangents.jvp(atan, (x,), (scale * t,))[1]
+        found = tiny.tangents.jvp(atan, (x,), (scale * t,))[1]
         told = difference(found, scale / (1 + x * x))
         if told:
             return f"At {x}, moved by {scale}, the tangent is {found}. {told}"
-    found = tangents.jvp(lambda x: atan(operations.sin(x)), (x,), (t,))[1]
+    found = tiny.tangents.jvp(lambda x: atan(tiny.operations.sin(x)), (x,), (t,))[1]
     told = difference(found, np.cos(x) / (1 + np.sin(x) ** 2))
     if told:
         return f"After a sine, at {x}, the tangent is {found}. {told}"
@@ -152,8 +148,6 @@ def complaint_of_atan(atan: Callable[..., Any]) -> str | None:
 
 def wrong_jacobian(made: Callable[..., Any], x: np.ndarray) -> str | None:
     """What is wrong with `made(f, x)`, the Jacobians of three functions."""
-    import minijax.numpy as jnp
-
     matrix = np.arange(6, dtype=np.float32).reshape(2, 3)
     both = matrix.T @ (np.cos(matrix @ x)[:, None] * matrix)
     cases: list[tuple[str, Callable[..., Any], np.ndarray]] = [
@@ -171,9 +165,6 @@ def wrong_jacobian(made: Callable[..., Any], x: np.ndarray) -> str | None:
 
 def grade_columns(columns: Callable[..., Any], size: Any) -> str | None:
     """A Jacobian by one vmap of jvp, and the size of its largest array."""
-    import minijax.numpy as jnp
-    from minijax import make_jaxpr
-
     x = np.array([0.5, -1.0, 2.0], np.float32)
     if (wrong := wrong_jacobian(columns, x)) is not None:
         return wrong
@@ -217,9 +208,6 @@ PROGRAMS = (
 
 def grade_trace(made: type, *, programs: Sequence[str] = PROGRAMS) -> str | None:
     """A JVPTrace of the learner's in the engine: numbers, and no needless equation."""
-    import minijax
-    import minijax.numpy as jnp
-    from minijax import jvp, lax
     from minijax_lab.interpreter_check import Run, trace_complaint
 
     x = np.array([0.5, -1.0, 2.0], np.float32)

@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 
+import minijax
+import minijax.numpy as jnp
+from minijax import make_jaxpr
 from minijax_lab.answers import difference, first_wrong
 from minijax_lab.chapter_06 import wrong_jacobian
 from minijax_lab.evidence import calls_of, count, largest
@@ -112,8 +115,6 @@ def grade_back(back: Callable[..., Any]) -> str | None:
 
 def grade_safe_roots(safe_roots: Callable[..., Any]) -> str | None:
     """Roots of what is positive, and a gradient without NaN on the way."""
-    import minijax
-
     x = np.array([4.0, 0.0, -1.0, 0.25], np.float32)
     value = np.asarray(safe_roots(x))
     if value.shape != () or not np.allclose(value, 2.5):
@@ -131,9 +132,6 @@ def grade_safe_roots(safe_roots: Callable[..., Any]) -> str | None:
 
 def grade_rows(rows: Callable[..., Any]) -> str | None:
     """A Jacobian by one vmap of a vjp."""
-    import minijax.numpy as jnp
-    from minijax import make_jaxpr
-
     x = np.array([0.5, -1.0, 2.0], np.float32)
     if (wrong := wrong_jacobian(rows, x)) is not None:
         return wrong

@@ -8,6 +8,9 @@ from typing import Any
 
 import numpy as np
 
+import minijax
+import minijax.numpy as jnp
+from minijax import lax, make_jaxpr
 from minijax_lab.answers import difference, list_complaint, listed
 from minijax_lab.evidence import count
 from minijax_lab.grading import Exercise, Prediction
@@ -53,8 +56,6 @@ def grade_axes(answers: Any) -> str | None:
 
 def grade_similarities(similarities: Callable[..., Any]) -> str | None:
     """Every row with every row, in at most eight equations."""
-    from minijax import make_jaxpr
-
     generator = np.random.default_rng(0)
     a = generator.normal(size=(5, 3)).astype(np.float32)
     b = generator.normal(size=(7, 3)).astype(np.float32)
@@ -74,8 +75,6 @@ def grade_similarities(similarities: Callable[..., Any]) -> str | None:
 
 def grade_matmul_rule(matmul_rule: Callable[..., Any]) -> str | None:
     """The batching rule of a product of matrices, for all places of the axes."""
-    from minijax import make_jaxpr
-
     generator = np.random.default_rng(1)
     size, x_shape, y_shape = 6, (2, 3), (3, 4)
     for x_axis in (None, 0, 1, 2):
@@ -120,8 +119,6 @@ def product_of(
 
 def grade_columns(columns: Callable[..., Any]) -> str | None:
     """The layer on columns, without a transpose."""
-    from minijax import make_jaxpr
-
     generator = np.random.default_rng(2)
     w = generator.normal(size=(4, 8)).astype(np.float32)
     b = generator.normal(size=4).astype(np.float32)
@@ -141,7 +138,6 @@ def grade_columns(columns: Callable[..., Any]) -> str | None:
 
 def axis_puzzles() -> list[tuple[Callable[..., Any], tuple[Any, ...], Any]]:
     """Ten functions of one example, what they are called with, and what shall come."""
-    import minijax.numpy as jnp
 
     def numbers(*shape: int) -> np.ndarray:
         return np.random.default_rng(sum(shape)).normal(size=shape).astype(np.float32)
@@ -165,8 +161,6 @@ def axis_puzzles() -> list[tuple[Callable[..., Any], tuple[Any, ...], Any]]:
 
 def grade_pairs(answers: Any) -> str | None:
     """Ten pairs (in_axes, out_axes) under which vmap gives what shall come."""
-    import minijax
-
     puzzles = axis_puzzles()
     given = listed(answers)
     if given is None or len(given) != len(puzzles):
@@ -208,9 +202,6 @@ MAPPED = (
 
 def grade_trace(made: type) -> str | None:
     """A BatchTrace of the learner's in the engine: numbers, no needless equation."""
-    import minijax
-    import minijax.numpy as jnp
-    from minijax import lax
     from minijax_lab.interpreter_check import Run, trace_complaint
 
     numbers = np.random.default_rng(8).normal(size=(3, 3, 4)).astype(np.float32)

@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 
+import minijax
+import minijax.numpy as jnp
+from minijax import make_jaxpr
 from minijax_lab.answers import difference, list_complaint
 from minijax_lab.evidence import count, largest
 from minijax_lab.grading import Exercise, Prediction
@@ -67,7 +70,6 @@ def grade_vectors(answers: Any) -> str | None:
 
 def grade_orbit(orbit: Callable[..., Any]) -> str | None:
     """The solution of Kepler's equation, differentiated twice, and what is kept."""
-    import minijax
     from minijax_lab.explain.residuals import residuals
 
     times = np.array([0.3, 1.0, 2.5], np.float32)
@@ -107,8 +109,6 @@ def grade_orbit(orbit: Callable[..., Any]) -> str | None:
 
 def bend(x: Any) -> Any:
     """A function whose Hessian is not constant, and not diagonal."""
-    import minijax.numpy as jnp
-
     return jnp.sum((x[1:] - x[:-1]) ** 4) + jnp.sum(x * x)
 
 
@@ -122,9 +122,6 @@ def bend_hessian(x: np.ndarray) -> np.ndarray:
 
 def grade_curvature(curvature: Callable[..., Any]) -> str | None:
     """Some rounds of multiplying with the Hessian, without the Hessian."""
-    import minijax.numpy as jnp
-    from minijax import make_jaxpr
-
     generator = np.random.default_rng(0)
     scales = generator.uniform(0.5, 3.0, 12).astype(np.float32)
     x = generator.normal(size=12).astype(np.float32)
@@ -157,8 +154,6 @@ def grade_curvature(curvature: Callable[..., Any]) -> str | None:
 
 def grade_clipped(clipped: Callable[..., Any]) -> str | None:
     """The mean of gradients, each of them at most so long."""
-    import minijax.numpy as jnp
-
     runs = []
 
     def loss(w: Any, x: Any, y: Any) -> Any:

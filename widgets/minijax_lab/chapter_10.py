@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+import minijax.numpy as jnp
+from minijax import grad, jit, lax, make_jaxpr
 from minijax.core.language import Jaxpr, jaxprs_in_params
 from minijax_lab.answers import listed, same
 from minijax_lab.grading import Exercise, Prediction, TookTooLong
@@ -86,8 +88,6 @@ def all_equations(jaxpr: Jaxpr) -> list[Any]:
 
 def loops_of(function: Callable[..., Any], *args: Any) -> tuple[Counter[str], Any]:
     """Returns how often each primitive stands in a function's jaxpr, and its scans."""
-    from minijax import make_jaxpr
-
     equations = all_equations(make_jaxpr(lambda *args: function(*args))(*args).jaxpr)
     names = Counter(eqn.primitive.name for eqn in equations)
     return names, [eqn for eqn in equations if eqn.primitive.name == "scan"]
@@ -102,7 +102,6 @@ def with_for(x: Any) -> Any:
 
 def with_scan(x: Any) -> Any:
     """The `scan` of exercise 1."""
-    from minijax import lax
 
     def step(x: Any, _: None) -> tuple[Any, None]:
         return x - 0.1 * (x * x - 2.0), None
@@ -112,8 +111,6 @@ def with_scan(x: Any) -> Any:
 
 def grade_equations(answers: Any) -> str | None:
     """Four counts for the loop of exercise 1, compared with what tracing records."""
-    from minijax import make_jaxpr
-
     asked = (
         "equations of with_for",
         "equations of with_scan, the step's left out",
@@ -199,9 +196,6 @@ def slow_roots(x: float) -> float:
 
 def grade_bounded(bounded_while: Callable[..., Any]) -> str | None:
     """Stops where `while_loop` does, has a slope, and is one scan."""
-    import minijax.numpy as jnp
-    from minijax import grad
-
     traced: list[int] = []
 
     def roots(x: Any, steps: int = 30) -> Any:
@@ -255,8 +249,6 @@ def grade_bounded(bounded_while: Callable[..., Any]) -> str | None:
 
 def grade_training(train: Callable[..., Any]) -> str | None:
     """The weights and losses of the slow loop, from one scan and one traced loss."""
-    from minijax import jit
-
     xs = np.linspace(-1, 1, 60, dtype=np.float32).reshape(20, 3)
     ys = xs @ np.array([1.0, -2.0, 0.5], np.float32)
     traced: list[int] = []

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+import minijax.numpy as jnp
+from minijax import checkpoint, checkpoint_policies, grad, jvp, make_jaxpr, vmap
 from minijax_lab.answers import difference, list_complaint
 from minijax_lab.evidence import own_rules
 from minijax_lab.grading import Exercise, Prediction
@@ -71,8 +73,6 @@ def grade_counts(answers: Any) -> str | None:
 
 def grade_softplus(softplus: Callable[..., Any]) -> str | None:
     """Values and two derivatives, for small and for large numbers."""
-    from minijax import grad, make_jaxpr, vmap
-
     points = [-1000.0, -100.0, -2.0, -0.5, 0.0, 0.5, 2.0, 100.0, 1000.0]
     for x in points:
         found, right = float(softplus(np.float32(x))), float(np.logaddexp(0.0, x))
@@ -103,28 +103,21 @@ def grade_softplus(softplus: Callable[..., Any]) -> str | None:
 
 def product_block(w1: Any, w2: Any, x: Any) -> Any:
     """Two products, with a cheap function after each."""
-    import minijax.numpy as jnp
-
     return jnp.sum(jnp.sin(jnp.tanh(x @ w1) @ w2))
 
 
 def cheap_chain(w1: Any, w2: Any, x: Any) -> Any:
     """One product, and much that is cheap after it."""
-    import minijax.numpy as jnp
-
     return jnp.sum(jnp.tanh(jnp.sin(x @ w1 @ w2))) + jnp.sum(w1) * jnp.sum(w2)
 
 
 def program_of(function: Callable[..., Any], args: tuple) -> str:
     """The text of the gradient's program."""
-    from minijax import grad, make_jaxpr
-
     return str(make_jaxpr(lambda *args: grad(function, (0, 1))(*args))(*args))
 
 
 def grade_within(within: Callable[..., Any]) -> str | None:
     """For each budget: the bytes, the numbers, and as little as can be run again."""
-    from minijax import checkpoint, checkpoint_policies, grad
     from minijax_lab.explain.residuals import residuals
 
     generator = np.random.default_rng(0)
@@ -171,9 +164,6 @@ def grade_within(within: Callable[..., Any]) -> str | None:
 
 def grade_round_through(round_through: Callable[..., Any]) -> str | None:
     """Rounds forward; the derivative is that of its argument, in both modes."""
-    import minijax.numpy as jnp
-    from minijax import grad, jvp, vmap
-
     x = np.asarray([-1.7, -0.2, 0.4, 0.6, 2.3], np.float32)
     found = np.asarray(round_through(x))
     told = difference(found, np.round(x))

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax import grad, lax, make_jaxpr
 from minijax_lab.answers import list_complaint
 from minijax_lab.grading import Exercise, Prediction
 
@@ -54,8 +55,6 @@ def grade_kinds(answers: Any) -> str | None:
 
 def grade_normalize(normalize: Callable[..., Any]) -> str | None:
     """Finite gradients at zero, right values and gradients elsewhere."""
-    from minijax import grad, make_jaxpr
-
     zero = np.zeros(3, np.float32)
     x = np.asarray([3.0, 0.0, 4.0], np.float32)
     if not np.array_equal(np.asarray(normalize(zero)), zero):
@@ -84,7 +83,6 @@ def grade_normalize(normalize: Callable[..., Any]) -> str | None:
 
 def grade_first_nan(first_nan: Callable[..., Any]) -> str | None:
     """The primitive of the first equation that makes a NaN."""
-    from minijax import lax
 
     def late(x: Any) -> Any:
         return lax.mul(lax.exp(x), lax.log(lax.neg(x)))

@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+import minijax.numpy as jnp
+from minijax.support import event_watching
 from minijax_lab.answers import difference, list_complaint
 from minijax_lab.grading import Exercise, Prediction
 
@@ -121,8 +123,6 @@ def grade_layer_norm(layer_norm: Callable[..., Any]) -> str | None:
 
 def grade_prepare(prepare: Callable[..., Any]) -> str | None:
     """Images turned upside down, scaled, and rounded to 16 bits, in one pass."""
-    import minijax.numpy as jnp
-
     generator = np.random.default_rng(14)
     images = generator.integers(0, 256, size=(32, 64, 64, 3)).astype(np.uint8)
     found = prepare(images)
@@ -144,8 +144,6 @@ def grade_prepare(prepare: Callable[..., Any]) -> str | None:
 
 def programs_run(function: Callable[..., Any], *args: Any) -> int:
     """How many compiled programs a second call starts."""
-    from minijax.support import event_watching
-
     function(*args)
     started: list[str] = []
 

@@ -13,6 +13,8 @@ from typing import Any
 
 import numpy as np
 
+import minijax
+import minijax.numpy as jnp
 from minijax_lab.answers import list_complaint, same, text_of
 from minijax_lab.grading import Exercise, Prediction
 
@@ -121,9 +123,6 @@ def grade_spread(kept: Any) -> str | None:
 
 def grade_pack(pack: Callable[..., Any]) -> str | None:
     """Bytes that another process calls and differentiates, without the source."""
-    import minijax
-    import minijax.numpy as jnp
-
     secret = np.float32(np.random.default_rng(14).uniform(1.0, 2.0))
 
     def function(x: Any) -> Any:

@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 
+import minijax
+import minijax.numpy as jnp
+from minijax.core.language import Tracer
 from minijax_lab.answers import difference, list_complaint
 from minijax_lab.grading import Exercise, Prediction
 
@@ -98,8 +101,6 @@ def lion_by_hand(weights: np.ndarray, grads: list[np.ndarray], rate: float) -> A
 
 def grade_lion(lion: Callable[..., Any]) -> str | None:
     """A transformation with one running mean, whose updates are signs."""
-    import minijax
-
     rows = np.array([[1.0, -2.0, 0.3], [-9.5, 1.0, 0.2], [-0.2, 30.0, -0.9]])
     rows = np.concatenate([rows, -rows[::-1], rows]).astype(np.float32)
     weights: Any = {"a": np.ones(3, np.float32), "b": {"c": np.zeros(3, np.float32)}}
@@ -144,8 +145,6 @@ def grade_lion(lion: Callable[..., Any]) -> str | None:
 
 def programs() -> list[tuple[str, Callable[..., Any], Callable[..., Any], bool]]:
     """Pairs of functions of a dict, and whether they have the same program."""
-    import minijax
-    import minijax.numpy as jnp
 
     def longhand(given: Any) -> Any:
         product = given["x"] * given["w"]
@@ -213,8 +212,6 @@ def programs() -> list[tuple[str, Callable[..., Any], Callable[..., Any], bool]]
 
 def grade_same(same_program: Callable[..., Any]) -> str | None:
     """Whether two functions have the same program, without running them."""
-    from minijax.core.language import Tracer
-
     row = np.array([1.0, 2.0], np.float32)
     given = {"x": row, "w": row, "m": np.eye(2, dtype=np.float32)}
     for what, first, second, right in programs():

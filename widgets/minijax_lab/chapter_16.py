@@ -8,6 +8,10 @@ from typing import Any
 
 import numpy as np
 
+import minijax
+import minijax.numpy as jnp
+from minijax import nn
+from minijax.sharding import AxisType, NamedSharding, PartitionSpec
 from minijax_lab.answers import difference, listed, same
 from minijax_lab.grading import Exercise, Prediction
 
@@ -79,9 +83,6 @@ SHAPES = {
 
 
 def _mesh(kind: str) -> Any:
-    import minijax
-    from minijax.sharding import AxisType
-
     if len(minijax.devices()) < 8:
         raise RuntimeError(
             'This exercise needs eight devices: minijax.config.update("jax_num_cpu_'
@@ -104,9 +105,6 @@ def grade_slices(answers: Any) -> str | None:
 
 def grade_velocities(velocities: Callable[..., Any]) -> str | None:
     """Zeros that lie as the weights do."""
-    import minijax
-    from minijax.sharding import NamedSharding, PartitionSpec
-
     mesh = _mesh("Auto")
     specs = dict(zip(SHAPES, [(), ("x",), ("y",), (("x", "y"),), ("y", None, "x")]))
     weights = {
@@ -131,9 +129,6 @@ def grade_velocities(velocities: Callable[..., Any]) -> str | None:
 
 def _loss(w: Any, tokens: Any) -> Any:
     """The transformer of the chapter, on given tokens."""
-    import minijax.numpy as jnp
-    from minijax import nn
-
     x = w["embed"][tokens[:, :-1]]
     q, k, v = (jnp.einsum("btd,dhk->bthk", x, w[n]) for n in ("query", "key", "value"))
     scores = jnp.einsum("bthk,bshk->bhts", q, k) / 2.0
@@ -147,7 +142,6 @@ def _loss(w: Any, tokens: Any) -> Any:
 
 def _trained(w: Any, tokens: Any, shardings: Any) -> list[float]:
     """The losses of three steps, whose weights stay where they are."""
-    import minijax
 
     def step(w: Any, tokens: Any) -> Any:
         value, slopes = minijax.value_and_grad(_loss)(w, tokens)
@@ -163,9 +157,6 @@ def _trained(w: Any, tokens: Any, shardings: Any) -> list[float]:
 
 def grade_fully_sharded(strategy: Any) -> str | None:
     """An eighth of the weights on each device, and the same losses."""
-    import minijax
-    from minijax.sharding import NamedSharding, PartitionSpec
-
     if not isinstance(strategy, (tuple, list)) or len(strategy) != 2:
         return "Give a pair: the spec of the batch, and a dict of specs."
     batch, specs = strategy
@@ -194,8 +185,6 @@ def grade_fully_sharded(strategy: Any) -> str | None:
 
 def grade_operands(specs: Any) -> str | None:
     """Nothing is sent, and a device holds as little of the operands as possible."""
-    import minijax
-    from minijax.sharding import NamedSharding, PartitionSpec
     from minijax_lab.explain.collectives import record_collectives
 
     if not isinstance(specs, tuple) or len(specs) != 2:

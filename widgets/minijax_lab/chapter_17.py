@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+import minijax
+from minijax.sharding import Mesh, NamedSharding, PartitionSpec
 from minijax_lab.answers import difference, list_complaint
 from minijax_lab.evidence import count, equations, multiplied
 from minijax_lab.grading import Exercise, Prediction
@@ -60,9 +62,6 @@ VARYING = "x none y y x none".split()
 
 
 def _mesh(sizes: tuple[int, ...], names: tuple[str, ...]) -> Any:
-    import minijax
-    from minijax.sharding import Mesh
-
     count = int(np.prod(sizes))
     if len(minijax.devices()) < count:
         raise RuntimeError(
@@ -86,9 +85,6 @@ def _collectives(function: Callable[..., Any], *args: Any) -> list[Any]:
 
 def grade_softmax(softmax: Callable[..., Any]) -> str | None:
     """A softmax over a dimension that is cut, by sending four numbers."""
-    import minijax
-    from minijax.sharding import NamedSharding, PartitionSpec
-
     mesh = _mesh((8,), ("i",))
     spec = PartitionSpec(None, "i")
     x = np.random.default_rng(0).normal(size=(4, 1024)).astype(np.float32)
@@ -119,9 +115,6 @@ def grade_softmax(softmax: Callable[..., Any]) -> str | None:
 
 def grade_pipeline(pipeline: Callable[..., Any]) -> str | None:
     """Four stages on four devices; the weights stay where they are."""
-    import minijax
-    from minijax.sharding import NamedSharding, PartitionSpec
-
     mesh = _mesh((4,), ("stage",))
     rng = np.random.default_rng(1)
     w = rng.normal(size=(4, 8, 8)).astype(np.float32) / 3
@@ -162,9 +155,6 @@ def grade_pipeline(pipeline: Callable[..., Any]) -> str | None:
 
 def grade_both_ways(both_ways: Callable[..., Any]) -> str | None:
     """The product with messages in both directions, in four exchanges."""
-    import minijax
-    from minijax.sharding import NamedSharding, PartitionSpec
-
     mesh, spec = _mesh((8,), ("i",)), PartitionSpec("i")
     rng = np.random.default_rng(2)
     a = rng.normal(size=(64, 64)).astype(np.float32)

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+import minijax
 from minijax_lab.answers import first_wrong
 from minijax_lab.evidence import not_in_the_kernel, wrong_for
 from minijax_lab.grading import Exercise, Prediction
@@ -131,8 +132,6 @@ def grade_pool(pool: Callable[..., Any]) -> str | None:
 
 def grade_layer_norm(layer_norm: Callable[..., Any]) -> str | None:
     """A layer norm of rows that blocks of 8 need not divide; fit for a GPU."""
-    import minijax
-
     for rows in (32, 20, 3):
         x = numbers([(rows, 128)], rows)[0] + 1
         right = x - x.mean(1, keepdims=True)

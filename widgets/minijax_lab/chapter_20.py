@@ -7,6 +7,9 @@ from typing import Any
 
 import numpy as np
 
+import minijax
+import minijax.numpy as jnp
+from minijax import grad, jit, make_jaxpr, pure_callback, vmap
 from minijax_lab.answers import difference, list_complaint
 from minijax_lab.evidence import equations, is_ordered
 from minijax_lab.grading import Exercise, Prediction
@@ -71,8 +74,6 @@ def grade_counts(answers: Any) -> str | None:
 
 def grade_ranks(ranks: Callable[..., Any]) -> str | None:
     """A callback with the right type, which takes all examples at once."""
-    from minijax import jit, vmap
-
     calls = []
 
     def host(x: Any) -> Any:
@@ -98,9 +99,6 @@ def grade_ranks(ranks: Callable[..., Any]) -> str | None:
 
 def grade_halving(halving: Callable[..., Any]) -> str | None:
     """A loop that reports each step, in order, as a part of the program."""
-    import minijax
-    from minijax import jit, make_jaxpr
-
     saved = []
 
     def save(step: Any, x: Any) -> None:
@@ -131,10 +129,6 @@ def grade_halving(halving: Callable[..., Any]) -> str | None:
 
 def grade_differentiable(differentiable: Callable[..., Any]) -> str | None:
     """An opaque pair of functions, joined into one that has a gradient."""
-    import minijax
-    import minijax.numpy as jnp
-    from minijax import grad, jit, pure_callback, vmap
-
     calls = {"forward": 0, "backward": 0}
 
     def opaque(name: str, compute: Callable[..., np.ndarray]) -> Callable[..., Any]:
@@ -184,9 +178,6 @@ def grade_differentiable(differentiable: Callable[..., Any]) -> str | None:
 
 def grade_guess(guess: Callable[..., Any]) -> str | None:
     """A compiled program that asks for a number; one of the answers may be a lie."""
-    import minijax
-    from minijax import jit, make_jaxpr
-
     game = {"secret": 0, "lie": -1, "asked": 0}
 
     def ask(number: Any) -> np.bool_:

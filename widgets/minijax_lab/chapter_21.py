@@ -7,6 +7,11 @@ from typing import Any
 
 import numpy as np
 
+import minijax
+import minijax.numpy as jnp
+from minijax import lax
+from minijax.core.partial_eval import DynamicJaxprTrace
+from minijax.core.state import state
 from minijax_lab.answers import difference, list_complaint
 from minijax_lab.grading import Exercise, Prediction, raised
 
@@ -68,7 +73,6 @@ def grade_asked(answers: Any) -> str | None:
 
 def outer_primitive() -> Any:
     """A primitive of two operands: a[i] * b[i-1]. Its batching rule is not there."""
-    import minijax.numpy as jnp
     from minijax.extend.core import Primitive
     from minijax.interpreters import mlir
 
@@ -97,7 +101,6 @@ def outer_primitive() -> Any:
 
 def grade_batching(rule: Callable[..., Any]) -> str | None:
     """A batching rule for a primitive of two operands that goes along the last axis."""
-    import minijax
     from minijax.interpreters import batching
 
     made, plain = outer_primitive()
@@ -137,8 +140,6 @@ def grade_batching(rule: Callable[..., Any]) -> str | None:
 
 def unwound(a: Any, y: Any) -> Any:
     """x[t] = y[t] - a[t] * y[t-1], in jnp."""
-    import minijax.numpy as jnp
-
     before = jnp.concatenate([jnp.zeros_like(y[..., :1]), y[..., :-1]], -1)
     return y - a * before
 
@@ -152,8 +153,6 @@ def grade_unwind(unwind: Callable[..., Any]) -> str | None:
 
 def bytes_made(function: Callable[..., Any], *args: Any) -> dict[str, int]:
     """The bytes of the results of each kind of equation, from a finished jaxpr."""
-    import minijax
-
     found: dict[str, int] = {}
     for eqn in minijax.make_jaxpr(function)(*args).jaxpr.eqns:
         size = sum(v.aval.size * v.aval.dtype.itemsize for v in eqn.outvars)
@@ -163,11 +162,6 @@ def bytes_made(function: Callable[..., Any], *args: Any) -> dict[str, int]:
 
 def grade_counting(bytes_of: Callable[..., Any]) -> str | None:
     """A trace of the learner's that counts bytes while minijax writes a program."""
-    import minijax
-    from minijax import lax
-    from minijax.core.partial_eval import DynamicJaxprTrace
-    from minijax.core.state import state
-
     seen: list[Any] = []
 
     def noted(function: Callable[..., Any]) -> Callable[..., Any]:

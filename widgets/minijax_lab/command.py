@@ -19,6 +19,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from minijax.backend import disk_cache
+from minijax.processes import launcher
+from minijax.support.config import config
+
 FIRST_CHAPTER = "00_start_here.ipynb"
 # What a copy of the course leaves behind.
 LEFT_OUT = shutil.ignore_patterns(".ipynb_checkpoints", "__pycache__", "*.pyc")
@@ -179,9 +183,6 @@ def lab(arguments: argparse.Namespace) -> int:
 
 def cache(arguments: argparse.Namespace) -> int:
     """`minijax cache`: what the cache of compiled programs holds, or clear it."""
-    from minijax.backend import disk_cache
-    from minijax.support.config import config
-
     directory = config.read("compilation_cache_dir")
     if not directory:
         print("no folder: the flag jax_compilation_cache_dir is None.")
@@ -207,8 +208,6 @@ def cache(arguments: argparse.Namespace) -> int:
 
 def launch(arguments: argparse.Namespace) -> int:
     """`minijax launch -n 4 script.py`: one script in several processes."""
-    from minijax.processes import launcher
-
     if arguments.processes < 1:
         raise CommandError(f"-n must be at least 1, and it is {arguments.processes}.")
     for name in ("timeout", "wait"):

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from minijax import random
+
 # How dark each character of a drawing is; blanks between them do not count.
 DARKNESS = {".": 0.0, "+": 0.5, "#": 1.0}
 SIDE = 8
@@ -24,8 +26,6 @@ class Digits(NamedTuple):
 def load() -> Digits:
     """Returns scikit-learn's 1,797 digits, shuffled; a fifth (359) is held out."""
     from sklearn.datasets import load_digits
-
-    from minijax import random
 
     digits = load_digits()
     order = np.asarray(random.permutation(random.key(0), len(digits.target)))

@@ -12,6 +12,8 @@ from typing import Any
 
 import numpy as np
 
+import minijax
+from minijax.core.language import jaxprs_in_params
 from minijax_lab.answers import difference
 
 # What may stand beside a kernel: it changes how an array is seen, and computes nothing.
@@ -29,8 +31,6 @@ SHAPING = {
 
 def equations(jaxpr: Any, inside: bool = True) -> Iterator[Any]:
     """Yields the equations of a jaxpr, with those of inner programs after their own."""
-    from minijax.core.language import jaxprs_in_params
-
     for eqn in getattr(jaxpr, "jaxpr", jaxpr).eqns:
         yield eqn
         if inside:
@@ -76,9 +76,6 @@ def calls_of(
 
 def outside(function: Callable[..., Any], *args: Any) -> set[str]:
     """What a function computes beside its kernels; shaping is not counted."""
-    import minijax
-    from minijax.core.language import jaxprs_in_params
-
     found: set[str] = set()
 
     def look(jaxpr: Any) -> None:
@@ -119,8 +116,6 @@ def multiplied(jaxpr: Any) -> int:
 
     Of branches the one with the most counts.
     """
-    from minijax.core.language import jaxprs_in_params
-
     total = 0
     for eqn in getattr(jaxpr, "jaxpr", jaxpr).eqns:
         if eqn.primitive.name == "dot_general":

@@ -9,7 +9,6 @@ AssertionError with a sentence.
 from __future__ import annotations
 
 import dataclasses
-import importlib
 import tempfile
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -18,38 +17,18 @@ from typing import Any
 import numpy as np
 
 import minijax
-from minijax_lab.answers import difference, first_lines
+import minijax.numpy as jnp
+from minijax import export
+from minijax.core.hlo import stablehlo
+from minijax_lab.answers import alike, first_lines, refuses
+from minijax_lab.tiny_programs import tiny
 
 ROW = np.array([0.5, 1.5, 2.0], np.float32)
-
-
-def module(name: str) -> Any:
-    """Returns a module of the `tiny` that is tried."""
-    return importlib.import_module(f"tiny.{name}")
 
 
 def names(program: Any) -> list[str]:
     """The primitives of a program's equations, in their order."""
     return [equation.primitive for equation in program.equations]
-
-
-def refuses(
-    exception: type[Exception], function: Callable[..., Any], *args: Any
-) -> bool:
-    """Whether a call raises this exception."""
-    try:
-        function(*args)
-    except exception:
-        return True
-    except Exception:
-        return False
-    return False
-
-
-def alike(what: str, found: Any, right: Any, rtol: float = 1e-4) -> None:
-    """Raises if an array is not the right one."""
-    said = difference(found, right, rtol=rtol)
-    assert said is None, f"{what}: {said}"
 
 
 class Watched(np.ndarray):
@@ -93,14 +72,13 @@ def largest_made(function: Callable[..., Any], *arrays: np.ndarray) -> tuple[Any
 
 
 def innermost_program_is_written() -> None:
-    trace = module("trace")
     inner: list[Any] = []
 
     def outer(x: Any) -> Any:
-        inner.append(trace.trace(lambda y: y * x, np.float32(1.0)))
+        inner.append(tiny.trace.trace(lambda y: y * x, np.float32(1.0)))
         return x * 2.0
 
-    whole = trace.trace(outer, np.float32(1.0))
+    whole = tiny.trace.trace(outer, np.float32(1.0))
     assert names(inner[0]) == ["mul"], (
         "y * x, with y of an inner program and x of an outer one, stands in the inner "
         f"one; expected there ['mul'], got {names(inner[0])}"
@@ -111,14 +89,13 @@ def innermost_program_is_written() -> None:
 
 
 def finished_programs_are_closed() -> None:
-    trace = module("trace")
     kept: list[Any] = []
 
     def keeps(x: Any) -> Any:
         kept.append(x)
         return x
 
-    program = trace.trace(keeps, np.float32(1.0))
+    program = tiny.trace.trace(keeps, np.float32(1.0))
     assert refuses(TypeError, lambda: kept[0] * 2.0), (
         "a tracer that outlived its program was used, and no TypeError was raised"
     )
@@ -126,30 +103,27 @@ def finished_programs_are_closed() -> None:
 
 
 def several_results_come_as_a_list() -> None:
-    trace = module("trace")
-    trace.MEANING["both"] = lambda x: [x, x]
-    trace.SHAPES["both"] = lambda x: [x, x]
-    program = trace.trace(lambda x: tuple(trace.bind("both", x)), ROW)
+    tiny.trace.MEANING["both"] = lambda x: [x, x]
+    tiny.trace.SHAPES["both"] = lambda x: [x, x]
+    program = tiny.trace.trace(lambda x: tuple(tiny.trace.bind("both", x)), ROW)
     (equation,) = program.equations
     assert len(equation.results) == 2, "SHAPES gave a list of two types: two results"
 
 
 def digits_for_any_count() -> None:
-    threefry = module("threefry")
     for seed, count in ((0, 1), (3, 5), (11, 200)):
-        key = threefry.make_key(seed)
-        bits = (threefry.bits(key, count) >> np.uint32(9)) | np.uint32(0x3F800000)
+        key = tiny.threefry.make_key(seed)
+        bits = (tiny.threefry.bits(key, count) >> np.uint32(9)) | np.uint32(0x3F800000)
         right = bits.view(np.float32) - np.float32(1)
         alike(
             f"uniform(make_key({seed}), {count})",
-            threefry.uniform(key, count),
+            tiny.threefry.uniform(key, count),
             right,
             0,
         )
 
 
 def kinds_of_the_registry() -> None:
-    tree = module("tree")
 
     class Pair:
         def __init__(self, a: Any, b: Any) -> None:
@@ -158,17 +132,18 @@ def kinds_of_the_registry() -> None:
         def __repr__(self) -> str:
             return f"Pair({self.a}, {self.b})"
 
-    tree.register(Pair, lambda p: ([p.b, p.a], "extra"), lambda e, c: Pair(c[1], c[0]))
-    leaves, structure = tree.flatten([Pair(1, (2, 3)), None])
+    tiny.tree.register(
+        Pair, lambda p: ([p.b, p.a], "extra"), lambda e, c: Pair(c[1], c[0])
+    )
+    leaves, structure = tiny.tree.flatten([Pair(1, (2, 3)), None])
     assert leaves == [2, 3, 1], f"a registered class: leaves {leaves}, not [2, 3, 1]"
-    again = tree.unflatten(structure, leaves)[0]
+    again = tiny.tree.unflatten(structure, leaves)[0]
     assert (again.a, again.b) == (1, (2, 3)), "a registered class comes back otherwise"
 
 
 def linear_program_is_linear() -> None:
-    operations, linearize = module("operations"), module("linearize")
-    value, linear = linearize.linearize(
-        lambda x: operations.exp(operations.sin(x) * x), ROW
+    value, linear = tiny.linearize.linearize(
+        lambda x: tiny.operations.exp(tiny.operations.sin(x) * x), ROW
     )
     alike("the value of exp(sin(x) * x)", value, np.exp(np.sin(ROW) * ROW))
     computed = {*names(linear)} & {"sin", "cos", "exp"}
@@ -179,29 +154,30 @@ def linear_program_is_linear() -> None:
 
 
 def values_stay_out_of_open_programs() -> None:
-    trace, linearize = module("trace"), module("linearize")
-    linearize.linearize(lambda x: x * x, ROW)
-    assert not trace.OPEN, "a program is left open"
+    tiny.linearize.linearize(lambda x: x * x, ROW)
+    assert not tiny.trace.OPEN, "a program is left open"
 
 
 def backward_adds_every_use() -> None:
-    transposes, operations = module("transposes"), module("operations")
 
     def often(x: Any, y: Any) -> Any:
         z = x * 3.0
-        return operations.sum(z * 2.0 + z + x + z * 0.5)
+        return tiny.operations.sum(z * 2.0 + z + x + z * 0.5)
 
-    found = transposes.grad(often)(ROW, ROW)
+    found = tiny.transposes.grad(often)(ROW, ROW)
     alike("the gradient of a value used four times", found, np.full(3, 11.5))
-    none = transposes.grad(lambda x: operations.sum(ROW * 2.0) + 0.0 * x[0])(ROW)
+    none = tiny.transposes.grad(lambda x: tiny.operations.sum(ROW * 2.0) + 0.0 * x[0])(
+        ROW
+    )
     alike("the gradient of what is not used", none, np.zeros(3))
-    both = transposes.grad(lambda p: operations.sum(p["a"]))({"a": ROW, "b": ROW})
+    both = tiny.transposes.grad(lambda p: tiny.operations.sum(p["a"]))(
+        {"a": ROW, "b": ROW}
+    )
     alike("the gradient of a leaf that nobody reads", both["b"], np.zeros(3))
 
 
 def products_are_turned_round() -> None:
     """Of each operand: <c, x y> is the same product as <cotangent of x, x>."""
-    trace, transposes = module("trace"), module("transposes")
     rng = np.random.default_rng(7)
     for x_shape, y_shape, numbers in (
         ((2, 3), (3, 4), (([1], [0]), ([], []))),
@@ -214,7 +190,7 @@ def products_are_turned_round() -> None:
         given = [rng.normal(size=shape) for shape in (x_shape, y_shape)]
 
         def product(pair: list[Any], numbers: Any = numbers) -> Any:
-            return trace.bind("dot_general", *pair, dimension_numbers=numbers)
+            return tiny.trace.bind("dot_general", *pair, dimension_numbers=numbers)
 
         c = rng.normal(size=product(given).shape)
         for place, which in enumerate(("first", "second")):
@@ -224,19 +200,18 @@ def products_are_turned_round() -> None:
             right = np.array([np.sum(c * product(pair)) for pair in pairs])
             right = right.reshape(operand.shape)
             known = [*given]
-            known[place] = transposes.Unknown(trace.type_of(operand))
-            rule = transposes.TRANSPOSES["dot_general"]
+            known[place] = tiny.transposes.Unknown(tiny.trace.type_of(operand))
+            rule = tiny.transposes.TRANSPOSES["dot_general"]
             found = rule([c], *known, dimension_numbers=numbers)[place]
             told = f"x of shape {x_shape}, y of shape {y_shape}, numbers {numbers}: "
             alike(f"{told}the cotangent of the {which} operand", found, right)
 
 
 def one_product_turns_a_product() -> None:
-    trace, transposes = module("trace"), module("transposes")
-    x = transposes.Unknown(trace.type_of(np.ones((5, 2, 3))))
+    x = tiny.transposes.Unknown(tiny.trace.type_of(np.ones((5, 2, 3))))
     numbers = (([2], [0]), ([0], [2]))
-    program = trace.trace(
-        lambda c, y: transposes.dot_back(c, x, y, numbers),
+    program = tiny.trace.trace(
+        lambda c, y: tiny.transposes.dot_back(c, x, y, numbers),
         np.ones((5, 2, 4), np.float32),
         np.ones((3, 4, 5), np.float32),
     )
@@ -247,35 +222,33 @@ def one_product_turns_a_product() -> None:
 
 
 def vmap_writes_one_program() -> None:
-    batching, trace = module("batching"), module("trace")
     sizes = []
     for count in (2, 5):
         xs = np.ones((count, 3), np.float32)
-        sizes.append(len(names(trace.trace(batching.vmap(lambda x: x * x + x), xs))))
+        sizes.append(
+            len(names(tiny.trace.trace(tiny.batching.vmap(lambda x: x * x + x), xs)))
+        )
     assert sizes[0] == sizes[1], (
         f"{sizes[0]} equations for 2 examples and {sizes[1]} for 5: expected the same"
     )
 
 
 def entries_of_unlike_ranks() -> None:
-    batching = module("batching")
     rows = np.arange(6, dtype=np.float32).reshape(3, 2)
     numbers = np.array([10, 20, 30], np.float32)
-    found = batching.vmap(lambda x, y: x * y)(rows, numbers)
+    found = tiny.batching.vmap(lambda x, y: x * y)(rows, numbers)
     alike("a row times a number, for three examples", found, rows * numbers[:, None])
-    found = batching.vmap(lambda x, y: x - y, (1, 0))(rows.T, rows)
+    found = tiny.batching.vmap(lambda x, y: x - y, (1, 0))(rows.T, rows)
     alike("axis 1 of one and axis 0 of the other", found, np.zeros((3, 2)))
 
 
 def no_hessian() -> None:
-    nesting, operations = module("nesting"), module("operations")
-    trace = module("trace")
     x = np.linspace(0.1, 1, 40, dtype=np.float32)
 
     def bend(x: Any) -> Any:
-        return operations.sum(operations.sin(x) * x * x[0])
+        return tiny.operations.sum(tiny.operations.sin(x) * x * x[0])
 
-    program = trace.trace(lambda x, v: nesting.hvp(bend, x, v), x, x)
+    program = tiny.trace.trace(lambda x, v: tiny.nesting.hvp(bend, x, v), x, x)
     made = [result for e in program.equations for result in e.results]
     largest = max(int(np.prod(result.shape)) for result in made)
     assert largest <= 40, (
@@ -285,16 +258,15 @@ def no_hessian() -> None:
 
 
 def roots_nest() -> None:
-    nesting, transposes = module("nesting"), module("transposes")
-    trace, four = module("trace"), np.float32(4.0)
+    four = np.float32(4.0)
 
     def square_root(a: Any) -> Any:
-        return nesting.root(lambda a, x: x * x - a, a, np.float32(1.0))
+        return tiny.nesting.root(lambda a, x: x * x - a, a, np.float32(1.0))
 
-    slope = transposes.grad(square_root)
+    slope = tiny.transposes.grad(square_root)
     alike("the slope of the root at 4", slope(four), 0.25)
-    alike("the slope of that slope", transposes.grad(slope)(four), -1 / 32)
-    program = trace.trace(slope, four)
+    alike("the slope of that slope", tiny.transposes.grad(slope)(four), -1 / 32)
+    program = tiny.trace.trace(slope, four)
     assert names(program).count("root") <= 2, (
         f"the gradient's program has {names(program).count('root')} roots; expected one"
     )
@@ -305,46 +277,46 @@ def roots_nest() -> None:
 
 
 def one_condition_decides() -> None:
-    batching, loops = module("batching"), module("loops")
-    trace, operations = module("trace"), module("operations")
     xs = np.ones((4, 3), np.float32)
 
     def branch(x: Any, y: Any) -> Any:
-        return loops.cond(y > 0.5, operations.sin, operations.cos, x)
+        return tiny.loops.cond(y > 0.5, tiny.operations.sin, tiny.operations.cos, x)
 
-    shared = trace.trace(batching.vmap(branch, (0, None)), xs, np.float32(1.0))
+    shared = tiny.trace.trace(
+        tiny.batching.vmap(branch, (0, None)), xs, np.float32(1.0)
+    )
     assert "cond" in names(shared) and "select_n" not in names(shared), (
         "one condition for all examples: expected a cond and no select_n, got "
         f"{names(shared)}"
     )
     for y, right in ((1.0, np.sin(xs)), (0.0, np.cos(xs))):
-        found = batching.vmap(branch, (0, None))(xs, np.float32(y))
+        found = tiny.batching.vmap(branch, (0, None))(xs, np.float32(y))
         alike(f"one condition for all examples, {y > 0.5}", found, right)
-    own = trace.trace(batching.vmap(branch), xs, np.ones(4, np.float32))
+    own = tiny.trace.trace(tiny.batching.vmap(branch), xs, np.ones(4, np.float32))
     assert "select_n" in names(own) and "cond" not in names(own), (
         f"a condition for each example: expected select_n and no cond, got {names(own)}"
     )
-    result = batching.vmap(branch)(xs, np.array([1, 0, 1, 0], np.float32))
+    result = tiny.batching.vmap(branch)(xs, np.array([1, 0, 1, 0], np.float32))
     right = np.where(np.array([1, 0, 1, 0])[:, None], np.sin(xs), np.cos(xs))
     alike("a condition for each example", result, right)
 
 
 def only_arguments_are_kept() -> None:
-    custom, operations = module("custom"), module("operations")
-    linearize = module("linearize")
 
     def layers(x: Any) -> Any:
-        return operations.sin(operations.exp(operations.sin(x)))
+        return tiny.operations.sin(tiny.operations.exp(tiny.operations.sin(x)))
 
-    value, linear = linearize.linearize(custom.remat(layers), ROW)
+    value, linear = tiny.linearize.linearize(tiny.custom.remat(layers), ROW)
     alike("the value", value, np.sin(np.exp(np.sin(ROW))))
-    kept = linearize.outside(linear)
+    kept = tiny.linearize.outside(linear)
     others = [k for k in kept if not np.array_equal(k, ROW)]
     assert not others, (
         f"{len(kept)} arrays are kept for the way back; expected one, the argument"
     )
-    other = module("transposes").grad(
-        lambda y: operations.sum(custom.remat(lambda x: operations.sin(x) * y)(2 * ROW))
+    other = tiny.transposes.grad(
+        lambda y: tiny.operations.sum(
+            tiny.custom.remat(lambda x: tiny.operations.sin(x) * y)(2 * ROW)
+        )
     )
     alike("by what comes from outside", other(ROW), np.sin(2 * ROW))
     back = {e.primitive for e in linear.equations}
@@ -352,55 +324,54 @@ def only_arguments_are_kept() -> None:
 
 
 def chains_are_one_kernel() -> None:
-    fuser, operations = module("fuser"), module("operations")
-    trace = module("trace")
     x = np.ones((8, 4), np.float32)
 
     def kernels(function: Callable[..., Any]) -> list[list[str]]:
-        program = trace.trace(function, x)
-        found = fuser.kernels_of(program)
+        program = tiny.trace.trace(function, x)
+        found = tiny.fuser.kernels_of(program)
         order = [id(e) for kernel in found for e in kernel]
         assert sorted(order) == sorted(map(id, program.equations)), (
             "each equation stands in one kernel, once"
         )
         return [[e.primitive for e in kernel] for kernel in found]
 
-    chain = kernels(lambda x: operations.tanh(x * 0.5 + 1.0) * x)
+    chain = kernels(lambda x: tiny.operations.tanh(x * 0.5 + 1.0) * x)
     assert len(chain) == 1, f"a chain of four: expected 1 kernel, got {chain}"
-    cut = kernels(lambda x: operations.sum(operations.sin(x) * x, 1) * 2.0)
+    cut = kernels(lambda x: tiny.operations.sum(tiny.operations.sin(x) * x, 1) * 2.0)
     assert len(cut) == 3, f"a sum between two parts: expected 3 kernels, got {cut}"
 
     def meet_late(x: Any) -> Any:
-        y = operations.sin(x)
-        return operations.sum(y), operations.cos(y)
+        y = tiny.operations.sin(x)
+        return tiny.operations.sum(y), tiny.operations.cos(y)
 
     late = kernels(meet_late)
     assert len(late) == 2, (
         f"cos joins the kernel of sin, past the sum between them: got {late}"
     )
-    program = trace.trace(lambda x: operations.sin(x * 2.0) + x, x)
-    (kernel,) = fuser.kernels_of(program)
-    assert sum(fuser.traffic(program, kernel)) <= 4 * 32 * 2 + 4, "more bytes than 260"
+    program = tiny.trace.trace(lambda x: tiny.operations.sin(x * 2.0) + x, x)
+    (kernel,) = tiny.fuser.kernels_of(program)
+    assert sum(tiny.fuser.traffic(program, kernel)) <= 4 * 32 * 2 + 4, (
+        "more bytes than 260"
+    )
 
 
 def lines_are_stablehlo() -> None:
     """MLIR reads the text of each kind of equation, and XLA finds tiny's numbers."""
     from minijax.interpreters import mlir
 
-    export, trace, ops = module("export"), module("trace"), module("operations")
     table = np.array([[-1.0, -2.0, 3.0], [-4.0, 5.0, 6.0]], np.float32)
     kinds: dict[str, Callable[..., Any]] = {
         "x + y": lambda x, y: x + y,
-        "sin(y)": lambda x, y: ops.sin(y),
+        "sin(y)": lambda x, y: tiny.operations.sin(y),
         "y ** 3": lambda x, y: y**3,
         "2.0 - y": lambda x, y: 2.0 - y,
-        "sum(x, 1)": lambda x, y: ops.sum(x, 1),
-        "max(x, 0)": lambda x, y: ops.max(x, 0),
-        "broadcast(y)": lambda x, y: ops.broadcast(y, (2, 3), (1,)),
+        "sum(x, 1)": lambda x, y: tiny.operations.sum(x, 1),
+        "max(x, 0)": lambda x, y: tiny.operations.max(x, 0),
+        "broadcast(y)": lambda x, y: tiny.operations.broadcast(y, (2, 3), (1,)),
         "x @ y": lambda x, y: x @ y,
     }
     for what, function in kinds.items():
-        text = export.stablehlo(trace.trace(function, table, ROW))
+        text = tiny.export.stablehlo(tiny.trace.trace(function, table, ROW))
         try:
             with mlir.make_ir_context():
                 mlir.ir.Module.parse(text).operation.verify()
@@ -412,20 +383,20 @@ def lines_are_stablehlo() -> None:
     def every(x: Any, y: Any) -> Any:
         return tuple(function(x, y) for function in kinds.values())
 
-    program = trace.trace(every, table, ROW)
-    found = by_xla(program, export.stablehlo(program), table, ROW)
+    program = tiny.trace.trace(every, table, ROW)
+    found = by_xla(program, tiny.export.stablehlo(program), table, ROW)
     for what, one, right in zip(kinds, found, every(table, ROW)):
         alike(f"{what}, compiled by XLA", one, right)
     batches = (([2], [1]), ([0], [0]))
     for what, function in (
         (
             "a product with batch axes",
-            lambda x: trace.bind("dot_general", x, x, dimension_numbers=batches),
+            lambda x: tiny.trace.bind("dot_general", x, x, dimension_numbers=batches),
         ),
-        ("gt, of which there is no row", lambda x: trace.bind("gt", x, 1.0)),
+        ("gt, of which there is no row", lambda x: tiny.trace.bind("gt", x, 1.0)),
     ):
-        program = trace.trace(function, np.ones((2, 3, 3), np.float32))
-        assert refuses(TypeError, export.stablehlo, program), (
+        program = tiny.trace.trace(function, np.ones((2, 3, 3), np.float32))
+        assert refuses(TypeError, tiny.export.stablehlo, program), (
             f"{what}: expected a TypeError"
         )
 
@@ -435,11 +406,6 @@ def by_xla(program: Any, text: str, *arrays: np.ndarray) -> list[np.ndarray]:
 
     The text stands in an exported program of minijax, in place of that one's own.
     """
-    import minijax
-    import minijax.numpy as jnp
-    from minijax import export
-    from minijax.core.hlo import stablehlo
-
     shapes = [output.type.shape for output in program.outputs]
     signature = export.export(minijax.jit(lambda *_: [*map(jnp.zeros, shapes)]))
     version = stablehlo.get_current_version()
@@ -452,49 +418,45 @@ def by_xla(program: Any, text: str, *arrays: np.ndarray) -> list[np.ndarray]:
 
 
 def signature_is_held() -> None:
-    export, trace = module("export"), module("trace")
-    tree = module("tree")
-    leaves, structure = tree.flatten(({"a": ROW, "b": ROW},))
-    types = [trace.type_of(leaf) for leaf in leaves]
+    leaves, structure = tiny.tree.flatten(({"a": ROW, "b": ROW},))
+    types = [tiny.trace.type_of(leaf) for leaf in leaves]
     for what, args in {
         "one argument more": ({"a": ROW, "b": ROW}, ROW),
         "a list for a dict": ([ROW, ROW],),
         "a matrix for the second": ({"a": ROW, "b": np.ones((1, 3), np.float32)},),
         "integers for the second": ({"a": ROW, "b": ROW.astype(np.int32)},),
     }.items():
-        assert refuses(TypeError, export.checked, types, structure, args), (
+        assert refuses(TypeError, tiny.export.checked, types, structure, args), (
             f"{what}: expected a TypeError"
         )
 
 
 def damage_is_found() -> None:
-    export = module("export")
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "program"
-        export.save(export.exported(lambda x: x * 2.0, ROW), path)
+        tiny.export.save(tiny.export.exported(lambda x: x * 2.0, ROW), path)
         contents = path.read_bytes()
         assert b"2." in contents and b"multiply" in contents
         for old, new in ((b"2.", b"3."), (b"multiply", b"subtract")):
             place = contents.rindex(old)
             changed = contents[:place] + new + contents[place + len(new) :]
             path.write_bytes(changed)
-            assert refuses(ValueError, export.load, path), (
+            assert refuses(ValueError, tiny.export.load, path), (
                 f"{old.decode()!r} became {new.decode()!r} in the file, and it was "
                 "loaded; expected a ValueError"
             )
 
 
 def sizes_must_divide() -> None:
-    placed = module("placed")
     for mesh, spec, shape in (
         ({"x": 2}, ("x",), (3,)),
         ({"x": 2, "y": 3}, (None, ("x", "y")), (2, 9)),
     ):
-        assert refuses(ValueError, placed.slices, mesh, spec, shape), (
+        assert refuses(ValueError, tiny.placed.slices, mesh, spec, shape), (
             f"mesh {mesh}, spec {spec}, shape {shape} cannot be cut evenly: expected a "
             "ValueError"
         )
-    found = placed.slices({"x": 2}, (), (4, 4))
+    found = tiny.placed.slices({"x": 2}, (), (4, 4))
     right = [(slice(0, 4), slice(0, 4))] * 2
     assert found == right, f"an empty spec: expected {right}, got {found}"
 
@@ -518,9 +480,8 @@ def all_pieces_come_over_the_wire() -> None:
 
 def over_the_wire(name: str, pieces: list[Any], right: list[Any], most: int) -> None:
     """Raises unless a collective is right, and each device sends no more than this."""
-    collectives = module("collectives")
-    ppermute, ring = collectives.ppermute, collectives.ring
-    collective, count = getattr(collectives, name), len(pieces)
+    ppermute, ring = tiny.collectives.ppermute, tiny.collectives.ring
+    collective, count = getattr(tiny.collectives, name), len(pieces)
     asked: list[Any] = []
 
     def watched(given: Any, pairs: Any) -> Any:
@@ -530,65 +491,62 @@ def over_the_wire(name: str, pieces: list[Any], right: list[Any], most: int) -> 
     def cut_wire(given: Any, pairs: Any) -> Any:
         return [np.zeros_like(piece) for piece in given]
 
-    before = sum(collectives.sent)
-    collectives.ppermute = watched
+    before = sum(tiny.collectives.sent)
+    tiny.collectives.ppermute = watched
     found = collective(list(pieces))
     for device in range(count):
         alike(f"device {device}", found[device], right[device])
     assert asked, "nothing was sent: every message goes through ppermute"
     others = [pairs for pairs in asked if not set(pairs) <= set(ring(count))]
     assert not others, f"a device sends to the next one only, and not as in {others[0]}"
-    sent = (sum(collectives.sent) - before) / count
+    sent = (sum(tiny.collectives.sent) - before) / count
     assert sent <= most, f"each device sends {sent:g} B; expected at most {most}"
-    collectives.ppermute = cut_wire
+    tiny.collectives.ppermute = cut_wire
     alone = collective(list(pieces))
     assert not np.array_equal(alone[0], right[0]), (
         "with a wire that delivers zeros device 0 still has the right result: it did "
         "not come over the wire"
     )
-    collectives.ppermute = ppermute
+    tiny.collectives.ppermute = ppermute
 
 
 def grids_go_last_axis_fastest() -> None:
-    kernels = module("kernels")
     seen: list[tuple[int, int]] = []
 
     def note(x_ref: Any, o_ref: Any) -> None:
-        seen.append((kernels.program_id(0), kernels.program_id(1)))
+        seen.append((tiny.kernels.program_id(0), tiny.kernels.program_id(1)))
 
     x = np.zeros((4, 6), np.float32)
-    block = kernels.BlockSpec((2, 2), lambda i, j: (i, j))
-    kernels.pallas_call(note, (4, 6), (2, 3), [block], block)(x)
+    block = tiny.kernels.BlockSpec((2, 2), lambda i, j: (i, j))
+    tiny.kernels.pallas_call(note, (4, 6), (2, 3), [block], block)(x)
     right = [(i, j) for i in range(2) for j in range(3)]
     assert seen == right, f"the places come as {seen}; expected {right}"
 
 
 def unwritten_is_nan() -> None:
-    kernels = module("kernels")
-    block = kernels.BlockSpec((2,), lambda i: (i,))
+    block = tiny.kernels.BlockSpec((2,), lambda i: (i,))
 
     def half(x_ref: Any, o_ref: Any) -> None:
-        if kernels.program_id(0) == 0:
+        if tiny.kernels.program_id(0) == 0:
             o_ref[...] = x_ref[...]
 
     x = np.ones(4, np.float32)
-    found = kernels.pallas_call(half, (4,), (2,), [block], block)(x)
+    found = tiny.kernels.pallas_call(half, (4,), (2,), [block], block)(x)
     alike("a block that no program writes", found, [1, 1, np.nan, np.nan])
 
 
 def blocks_that_stay_are_not_fetched() -> None:
-    kernels = module("kernels")
     x = np.ones((4, 4), np.float32)
-    rows = kernels.BlockSpec((2, 4), lambda i, j: (i, 0))
-    columns = kernels.BlockSpec((4, 2), lambda i, j: (0, j))
-    out = kernels.BlockSpec((2, 2), lambda i, j: (i, j))
+    rows = tiny.kernels.BlockSpec((2, 4), lambda i, j: (i, 0))
+    columns = tiny.kernels.BlockSpec((4, 2), lambda i, j: (0, j))
+    out = tiny.kernels.BlockSpec((2, 2), lambda i, j: (i, j))
 
     def product(x_ref: Any, y_ref: Any, o_ref: Any) -> None:
         o_ref[...] = x_ref[...] @ y_ref[...]
 
-    kernels.fetched.clear()
-    kernels.pallas_call(product, (4, 4), (2, 2), [rows, columns], out)(x, x)
-    found = sorted(kernels.fetched)
+    tiny.kernels.fetched.clear()
+    tiny.kernels.pallas_call(product, (4, 4), (2, 2), [rows, columns], out)(x, x)
+    found = sorted(tiny.kernels.fetched)
     right = [16] * 4 + [32] * 6
     assert found == right, (
         f"`fetched` holds {found}; expected {right}: 2 blocks of rows, 4 of columns "
@@ -597,35 +555,35 @@ def blocks_that_stay_are_not_fetched() -> None:
 
 
 def softmax_sees_one_part() -> None:
-    attention = module("attention")
     x = np.linspace(-3, 4, 24, dtype=np.float32)
     parts = [x[at : at + 4] for at in range(0, 24, 4)]
 
     def both(*parts: Any) -> Any:
-        return np.array([float(one) for one in attention.online_softmax(list(parts))])
+        return np.array(
+            [float(one) for one in tiny.attention.online_softmax(list(parts))]
+        )
 
     found, largest = largest_made(both, *parts)
     alike("(largest, sum)", found, [4.0, np.exp(x - 4.0).sum()])
     assert largest <= 4, (
         f"parts of 4 numbers came, and an array of {largest} was made of them"
     )
-    endless = attention.online_softmax(part for part in parts)
+    endless = tiny.attention.online_softmax(part for part in parts)
     alike("parts that come one by one", [float(one) for one in endless], found)
-    falling = attention.online_softmax(parts[::-1])
+    falling = tiny.attention.online_softmax(parts[::-1])
     alike("the largest part first", [float(one) for one in falling], found)
-    large = attention.online_softmax([parts[0] + 200.0, parts[1] + 200.0])
+    large = tiny.attention.online_softmax([parts[0] + 200.0, parts[1] + 200.0])
     assert np.isfinite(float(large[1])), "the sum overflows for numbers near 200"
 
 
 def attention_makes_no_scores() -> None:
-    attention = module("attention")
     rng = np.random.default_rng(0)
     q, k, v = (rng.normal(size=(32, 4)).astype(np.float32) for _ in range(3))
     scores = q @ k.T / 2
     weights = np.exp(scores - scores.max(1, keepdims=True))
     right = weights / weights.sum(1, keepdims=True) @ v
     found, largest = largest_made(
-        lambda q, k, v: attention.flash_attention(q, k, v, 8), q, k, v
+        lambda q, k, v: tiny.attention.flash_attention(q, k, v, 8), q, k, v
     )
     alike("attention", found, right)
     assert largest <= 8 * 8, (
@@ -636,29 +594,28 @@ def attention_makes_no_scores() -> None:
 
 # What is looked at for each piece, after the programs of its chapter.
 def no_step_is_written_out() -> None:
-    batching, trace = module("batching"), module("trace")
-    recurrence, transposes = module("recurrence"), module("transposes")
-    operations, tangents = module("operations"), module("tangents")
     numbers = np.linspace(-1, 1, 15, dtype=np.float32).reshape(5, 3)
-    of_many = trace.trace(
-        batching.vmap(recurrence.toy_recur, (None, 0)), numbers[0], numbers
+    of_many = tiny.trace.trace(
+        tiny.batching.vmap(tiny.recurrence.toy_recur, (None, 0)), numbers[0], numbers
     )
     found = names(of_many).count("recur")
     assert found == 1, f"vmap of 5 examples has {found} `recur`, expected 1:\n{of_many}"
 
     def change(a: Any, x: Any) -> Any:
-        return tangents.jvp(recurrence.toy_recur, (a, x), (x, a))
+        return tiny.tangents.jvp(tiny.recurrence.toy_recur, (a, x), (x, a))
 
-    program = trace.trace(change, numbers[0], numbers[1])
+    program = tiny.trace.trace(change, numbers[0], numbers[1])
     found = names(program).count("recur")
     assert found == 2, (
         f"a value and its change are two `recur`, and {found} are there:\n{program}"
     )
 
     def loss(x: Any) -> Any:
-        return operations.sum(operations.sin(recurrence.toy_recur(numbers[0], x)))
+        return tiny.operations.sum(
+            tiny.operations.sin(tiny.recurrence.toy_recur(numbers[0], x))
+        )
 
-    program = trace.trace(transposes.grad(loss), numbers[1])
+    program = tiny.trace.trace(tiny.transposes.grad(loss), numbers[1])
     turned = [
         equation.params["reverse"]
         for equation in program.equations
@@ -670,9 +627,8 @@ def no_step_is_written_out() -> None:
 
 
 def nothing_moves_nothing_changes() -> None:
-    recurrence, tangents = module("recurrence"), module("tangents")
-    still = recurrence.recur_tangent(
-        tangents.Dual(ROW), tangents.Dual(ROW), reverse=False
+    still = tiny.recurrence.recur_tangent(
+        tiny.tangents.Dual(ROW), tiny.tangents.Dual(ROW), reverse=False
     )
     assert still.tangent is None, (
         f"no operand moves: expected the tangent None, got {still.tangent}"
@@ -680,23 +636,21 @@ def nothing_moves_nothing_changes() -> None:
 
 
 def only_x_is_linear() -> None:
-    recurrence, transposes = module("recurrence"), module("transposes")
-    unknown = transposes.Unknown(module("trace").type_of(ROW))
-    back = recurrence.recur_transpose
+    unknown = tiny.transposes.Unknown(tiny.trace.type_of(ROW))
+    back = tiny.recurrence.recur_transpose
     assert refuses(TypeError, back, [ROW], unknown, ROW, False), (
         "with `a` Unknown there is no transpose: expected a TypeError"
     )
 
 
 def a_bound_is_computed_once() -> None:
-    intervals = module("intervals")
     calls = []
 
     def probe(x: Any) -> Any:
         calls.append(x)
         return x * x
 
-    intervals.bounds(probe, intervals.Interval(ROW, ROW + 1))
+    tiny.intervals.bounds(probe, tiny.intervals.Interval(ROW, ROW + 1))
     assert len(calls) == 1, f"the function ran {len(calls)} times, expected once"
     assert not isinstance(calls[0], np.ndarray), (
         "the function ran on numbers: trace it, and go through its equations"
@@ -704,12 +658,11 @@ def a_bound_is_computed_once() -> None:
 
 
 def results_have_their_tree() -> None:
-    tangents = module("tangents")
 
     def function(x: Any) -> Any:
         return {"b": x * x, "a": (2.0 * ROW, x)}
 
-    values, changes = tangents.jvp(function, (ROW,), (np.ones_like(ROW),))
+    values, changes = tiny.tangents.jvp(function, (ROW,), (np.ones_like(ROW),))
     for what, found in (("values", values), ("changes", changes)):
         assert isinstance(found, dict) and set(found) == {"a", "b"}, (
             "the function gives a dict of a and b; "
@@ -723,18 +676,16 @@ def results_have_their_tree() -> None:
 
 
 def every_output_comes_back() -> None:
-    transposes = module("transposes")
-    _, back = transposes.vjp(lambda x: (x * 2.0, x * 5.0, ROW * 3.0), ROW)
+    _, back = tiny.transposes.vjp(lambda x: (x * 2.0, x * 5.0, ROW * 3.0), ROW)
     (found,) = back((0 * ROW, ROW, ROW))
     alike("the cotangent of x, of the results 2 x and 5 x", found, 5 * ROW)
 
 
 def what_is_not_batched_stays() -> None:
-    batching, operations = module("batching"), module("operations")
     many = np.arange(6, dtype=np.float32).reshape(2, 3)
-    of_many = batching.vmap(lambda x, w: x * operations.sum(w), (0, None))
+    of_many = tiny.batching.vmap(lambda x, w: x * tiny.operations.sum(w), (0, None))
     alike("x * sum(w) with one w for all", of_many(many, ROW), many * ROW.sum())
-    both = batching.vmap(lambda x, w: (x, w * 2.0), (0, None))(many, ROW)
+    both = tiny.batching.vmap(lambda x, w: (x, w * 2.0), (0, None))(many, ROW)
     alike("a result that no example changes", both[1], np.stack([ROW * 2] * 2))
 
 

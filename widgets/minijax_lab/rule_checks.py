@@ -12,11 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from minijax_lab.piece_checks import ROW, alike, module, names, refuses
+from minijax_lab.answers import alike, refuses
+from minijax_lab.piece_checks import ROW, names
+from minijax_lab.tiny_programs import tiny
 
 
 def arrays_stay_as_they_are() -> None:
-    At = module("at").At
+    At = tiny.at.At
     table = np.arange(6, dtype=np.float32).reshape(2, 3)
     before = table.copy()
     # An index, values, and the array after `set` and after `add`.
@@ -35,62 +37,64 @@ def arrays_stay_as_they_are() -> None:
 
 
 def programs_have_their_trees() -> None:
-    trace = module("trace")
-    program = trace.trace(lambda p, x: {"s": p["b"] - x}, {"a": ROW, "b": ROW}, 1.0)
+    program = tiny.trace.trace(
+        lambda p, x: {"s": p["b"] - x}, {"a": ROW, "b": ROW}, 1.0
+    )
     types = [str(tracer.type) for tracer in program.inputs]
     right = ["f32[3]", "f32[3]", "f32[]"]
     assert types == right, f"the inputs are {types}; expected {right}"
     found = program({"a": ROW, "b": 2 * ROW}, 1.0)
     assert isinstance(found, dict), f"a function of a dict gave {found!r:.60}"
     alike("p['b'] - x", found["s"], 2 * ROW - 1.0)
-    constant = trace.trace(lambda x: (3.0, x), ROW)(ROW)
+    constant = tiny.trace.trace(lambda x: (3.0, x), ROW)(ROW)
     assert constant[0] == 3.0, (
         f"a result that is a number: expected 3.0, got {constant}"
     )
 
 
 def a_program_is_closed_after_an_exception() -> None:
-    trace = module("trace")
 
     def raises(x: Any) -> Any:
         raise KeyError("in the learner's function")
 
-    assert refuses(KeyError, trace.trace, raises, ROW), (
+    assert refuses(KeyError, tiny.trace.trace, raises, ROW), (
         "an exception of the traced function does not come through"
     )
-    assert not trace.OPEN, "the traced function raised, and its program is still open"
+    assert not tiny.trace.OPEN, (
+        "the traced function raised, and its program is still open"
+    )
 
 
 def the_function_runs_on_tracers_once() -> None:
-    trace = module("trace")
     seen: list[Any] = []
 
     def noted(x: Any) -> Any:
         seen.append(x)
         return x * 2.0
 
-    trace.trace(noted, ROW)
+    tiny.trace.trace(noted, ROW)
     assert len(seen) == 1, f"tracing ran the function {len(seen)} times, expected once"
-    assert isinstance(seen[0], trace.Tracer), "the function ran on numbers"
+    assert isinstance(seen[0], tiny.trace.Tracer), "the function ran on numbers"
 
 
 def what_is_outside_is_asked_for() -> None:
-    trace = module("trace")
     asked: list[Any] = []
 
     def outer(y: Any) -> Any:
-        inner = trace.trace(lambda x: (x * y + 2.0, y, ROW), np.float32(1.0))
+        inner = tiny.trace.trace(lambda x: (x * y + 2.0, y, ROW), np.float32(1.0))
 
         def outside(operand: Any) -> Any:
             asked.append(operand)
             return 10.0
 
-        kept.extend(trace.evaluate(inner, trace.MEANING, [3.0], outside=outside))
+        kept.extend(
+            tiny.trace.evaluate(inner, tiny.trace.MEANING, [3.0], outside=outside)
+        )
         return y
 
     kept: list[Any] = []
     try:
-        trace.trace(outer, np.float32(1.0))
+        tiny.trace.trace(outer, np.float32(1.0))
     except (TypeError, KeyError) as error:
         kept = [error]
     assert kept == [40.0, 10.0, 10.0], (
@@ -101,10 +105,9 @@ def what_is_outside_is_asked_for() -> None:
 
 
 def the_table_says_what_is_done() -> None:
-    trace = module("trace")
-    program = trace.trace(lambda x: (x * x, -x), ROW)
+    program = tiny.trace.trace(lambda x: (x * x, -x), ROW)
     table = {"mul": "{}{}".format, "neg": "-{}".format}
-    found = trace.evaluate(program, table, ["x"])
+    found = tiny.trace.evaluate(program, table, ["x"])
     assert found == ["xx", "-x"], (
         "with a table that writes text: expected ['xx', '-x'] for the program of x * x "
         f"and -x, got {found}"
@@ -112,27 +115,25 @@ def the_table_says_what_is_done() -> None:
 
 
 def equations_with_several_results() -> None:
-    trace = module("trace")
-    trace.MEANING["halves"] = lambda x, at: [x[:at], x[at:]]
-    trace.SHAPES["halves"] = lambda x, at: [
-        trace.Type((at,), "f32"),
-        trace.Type((x.shape[0] - at,), "f32"),
+    tiny.trace.MEANING["halves"] = lambda x, at: [x[:at], x[at:]]
+    tiny.trace.SHAPES["halves"] = lambda x, at: [
+        tiny.trace.Type((at,), "f32"),
+        tiny.trace.Type((x.shape[0] - at,), "f32"),
     ]
-    program = trace.trace(lambda x: tuple(trace.bind("halves", x, at=1)), ROW)
-    found = trace.evaluate(program, trace.MEANING, [ROW])
+    program = tiny.trace.trace(lambda x: tuple(tiny.trace.bind("halves", x, at=1)), ROW)
+    found = tiny.trace.evaluate(program, tiny.trace.MEANING, [ROW])
     assert len(found) == 2, f"two results, and {len(found)} came"
     alike("the second result of an equation", found[1], ROW[1:])
 
 
 def calls_of_a_cache() -> None:
-    cache = module("cache")
     ran: list[Any] = []
 
     def function(times: int, p: Any, word: str, x: Any) -> Any:
         ran.append((times, word))
         return {word: p["a"] * float(times) + x}
 
-    jitted = cache.Jitted(function, static=(0, 2))
+    jitted = tiny.cache.Jitted(function, static=(0, 2))
     for number, (times, word) in enumerate([(2, "a"), (2, "a"), (3, "a"), (2, "b")]):
         found = jitted(times, {"a": ROW + number}, word, 1.0)
         assert list(found) == [word], (
@@ -148,8 +149,7 @@ def calls_of_a_cache() -> None:
 
 
 def a_failed_trace_is_not_kept() -> None:
-    cache = module("cache")
-    jitted = cache.Jitted(lambda x: x * 2.0 if x > 1.0 else x)
+    jitted = tiny.cache.Jitted(lambda x: x * 2.0 if x > 1.0 else x)
     for _ in range(2):
         assert refuses(TypeError, jitted, np.float32(1.0)), (
             "a function that cannot be traced: expected its TypeError in each call"
@@ -158,10 +158,9 @@ def a_failed_trace_is_not_kept() -> None:
 
 
 def places_of_leaves() -> None:
-    tree = module("tree")
     for value in ([5], {"b": (1, None, [2]), "a": {"z": 3}}, 7, {"k": {}, "j": [[4]]}):
-        leaves, _ = tree.flatten(value)
-        found = list(tree.paths(value))
+        leaves, _ = tiny.tree.flatten(value)
+        found = list(tiny.tree.paths(value))
         assert len(found) == len(leaves), (
             f"{value} has {len(leaves)} leaves, and {len(found)} paths came: {found}"
         )
@@ -180,31 +179,31 @@ def places_of_leaves() -> None:
         def __init__(self, one: Any, other: Any) -> None:
             self.one, self.other = one, other
 
-    tree.register(Two, lambda t: ([t.one, t.other], None), lambda _, c: Two(*c))
-    found = list(tree.paths({"t": Two([1], 2)}))
+    tiny.tree.register(Two, lambda t: ([t.one, t.other], None), lambda _, c: Two(*c))
+    found = list(tiny.tree.paths({"t": Two([1], 2)}))
     right = ["['t'][0][0]", "['t'][1]"]
     assert found == right, f"a registered class: expected {right}, got {found}"
 
 
 def trees_of_one_structure() -> None:
-    tree = module("tree")
     value = {"b": [1, (2, None)], "a": 3}
-    found = tree.map_tree(lambda x: -x, value)
+    found = tiny.tree.map_tree(lambda x: -x, value)
     right = {"b": [-1, (-2, None)], "a": -3}
     assert found == right, f"minus of each leaf: expected {right}, got {found}"
-    found = tree.map_tree(lambda x, y, z: (x, y, z)[2] + x - y, value, value, value)
+    found = tiny.tree.map_tree(
+        lambda x, y, z: (x, y, z)[2] + x - y, value, value, value
+    )
     assert found == value, f"x - y + z of one tree: expected {value}, got {found}"
     for other in ({"b": [1, 2], "a": 3}, [3, 1, 2], {"b": [1, (2, None)], "c": 3}):
-        assert refuses(ValueError, tree.map_tree, lambda x, y: x, value, other), (
+        assert refuses(ValueError, tiny.tree.map_tree, lambda x, y: x, value, other), (
             f"{value} and {other} are of two structures: expected a ValueError"
         )
 
 
 def twenty_rounds() -> None:
-    threefry = module("threefry")
     key = np.array([0x13198A2E, 0x03707344], np.uint32)
     words = np.array([0x243F6A88, 7], np.uint32), np.array([0x85A308D3, 9], np.uint32)
-    found = threefry.threefry(key, *words)
+    found = tiny.threefry.threefry(key, *words)
     kept = words[0][0], words[1][0]
     assert kept == (0x243F6A88, 0x85A308D3), "the counters themselves were changed"
     # The known answer of Random123, the paper's own program.
@@ -242,8 +241,8 @@ def row_is_derivative(
     primitive: str, moved: int, operands: list[Any], params: dict[str, Any]
 ) -> None:
     """Compares a row of TANGENTS with the difference of two results."""
-    bind, tangents = module("trace").bind, module("tangents")
-    assert primitive in tangents.TANGENTS, f"there is no row for {primitive}"
+    bind = tiny.trace.bind
+    assert primitive in tiny.tangents.TANGENTS, f"there is no row for {primitive}"
     direction = np.cos(np.arange(operands[moved].size)).reshape(operands[moved].shape)
 
     def at(step: float) -> Any:
@@ -252,9 +251,9 @@ def row_is_derivative(
         return bind(primitive, *given, **params)
 
     right = (at(1e-6) - at(-1e-6)) / 2e-6
-    duals = [tangents.Dual(x, None) for x in operands]
-    duals[moved] = tangents.Dual(operands[moved], direction)
-    found = tangents.TANGENTS[primitive](*duals, **params)
+    duals = [tiny.tangents.Dual(x, None) for x in operands]
+    duals[moved] = tiny.tangents.Dual(operands[moved], direction)
+    found = tiny.tangents.TANGENTS[primitive](*duals, **params)
     which = (
         "" if len(operands) == 1 else f" by its {('first', 'second')[moved]} operand"
     )
@@ -266,17 +265,16 @@ def row_is_derivative(
 
 
 def residuals_are_all_there() -> None:
-    trace, linearize = module("trace"), module("linearize")
     seen: list[Any] = []
 
     def outer(y: Any) -> Any:
-        inner = trace.trace(lambda x: (x * y + ROW * x - 2.0 * x, y, TWO), ROW)
+        inner = tiny.trace.trace(lambda x: (x * y + ROW * x - 2.0 * x, y, TWO), ROW)
         seen.append((inner, y))
         return y
 
-    trace.trace(outer, ROW)
+    tiny.trace.trace(outer, ROW)
     inner, y = seen[0]
-    found = list(linearize.outside(inner))
+    found = list(tiny.linearize.outside(inner))
     told = f"of the program\n{inner}\nit returns {found}"
     for what, thing in (("y, of an outer program", y), ("ROW", ROW), ("TWO", TWO)):
         count = [one is thing for one in found].count(True)
@@ -298,8 +296,7 @@ def every_linear_row() -> None:
 
 def row_is_transposed(primitive: str, place: int, operands: list[Any]) -> None:
     """Compares a row of TRANSPOSES with the operation: both give one product."""
-    trace, transposes = module("trace"), module("transposes")
-    assert primitive in transposes.TRANSPOSES, f"there is no row for {primitive}"
+    assert primitive in tiny.transposes.TRANSPOSES, f"there is no row for {primitive}"
     size = operands[place].size
 
     def result(part: Any) -> Any:
@@ -309,14 +306,14 @@ def row_is_transposed(primitive: str, place: int, operands: list[Any]) -> None:
         if primitive == "select_n":
             others[0] = operands[0]
         others[place] = part
-        return trace.bind(primitive, *others)
+        return tiny.trace.bind(primitive, *others)
 
     given = list(operands)
     columns = np.eye(size).reshape(size, *operands[place].shape)
     c = np.cos(np.arange(3.0))
     right = np.array([np.sum(c * result(one)) for one in columns])
-    given[place] = transposes.Unknown(trace.type_of(operands[place]))
-    parts = transposes.TRANSPOSES[primitive]([c], *given)
+    given[place] = tiny.transposes.Unknown(tiny.trace.type_of(operands[place]))
+    parts = tiny.transposes.TRANSPOSES[primitive]([c], *given)
     which = ("first", "second", "third")[place]
     assert parts[place : place + 1] and parts[place] is not None, (
         f"the {which} operand of {primitive} gets no cotangent"
@@ -326,7 +323,6 @@ def row_is_transposed(primitive: str, place: int, operands: list[Any]) -> None:
 
 
 def products_of_many() -> None:
-    batching, trace = module("batching"), module("trace")
     rng = np.random.default_rng(0)
     for x_shape, y_shape, numbers in (
         ((2, 3), (3, 4), (([1], [0]), ([], []))),
@@ -343,15 +339,15 @@ def products_of_many() -> None:
                 rng.normal(size=s if axis is None else (*s[:axis], 7, *s[axis:]))
                 for s, axis in ((x_shape, i), (y_shape, j))
             ]
-            given = map(batching.Batched, arrays, (i, j))
-            found = batching.dot_of_many(*given, dimension_numbers=numbers)
+            given = map(tiny.batching.Batched, arrays, (i, j))
+            found = tiny.batching.dot_of_many(*given, dimension_numbers=numbers)
             told = (
                 f"x of shape {arrays[0].shape} with examples on axis {i}, y of shape "
                 f"{arrays[1].shape} on axis {j}, numbers {numbers}"
             )
             assert found.axis is not None, f"{told}: the result has no axis of examples"
             right = [
-                trace.MEANING["dot_general"](
+                tiny.trace.MEANING["dot_general"](
                     *(
                         x if axis is None else x.take(n, axis)
                         for x, axis in zip(arrays, (i, j))
@@ -364,19 +360,16 @@ def products_of_many() -> None:
 
 
 def one_product_for_all() -> None:
-    batching, trace = module("batching"), module("trace")
-    operations = module("operations")
     xs = np.ones((4, 3), np.float32)
-    program = trace.trace(batching.vmap(operations.dot, (0, 0)), xs, xs)
+    program = tiny.trace.trace(tiny.batching.vmap(tiny.operations.dot, (0, 0)), xs, xs)
     found = names(program).count("dot_general")
     assert found == 1, f"4 examples, and {found} products; expected 1:\n{program}"
 
 
 def branches_fit() -> None:
-    loops, trace = module("loops"), module("trace")
 
     def of(yes: Any, no: Any) -> Any:
-        return lambda x: loops.cond(x > 0.0, yes, no, x)
+        return lambda x: tiny.loops.cond(x > 0.0, yes, no, x)
 
     number = np.float32(1.0)
     for what, yes, no in (
@@ -385,14 +378,13 @@ def branches_fit() -> None:
         ("another tree", lambda x: (x,), lambda x: x),
         ("one result more", lambda x: (x, x), lambda x: (x,)),
     ):
-        assert refuses(TypeError, trace.trace, of(yes, no), number), (
+        assert refuses(TypeError, tiny.trace.trace, of(yes, no), number), (
             f"one branch gives {what}: expected a TypeError"
         )
 
 
 def branches_see_what_comes_in() -> None:
-    loops, trace = module("loops"), module("trace")
-    outside = module("linearize").tracers_outside
+    outside = tiny.linearize.tracers_outside
     ran: list[str] = []
 
     def function(x: Any, y: Any, z: Any) -> Any:
@@ -404,9 +396,9 @@ def branches_see_what_comes_in() -> None:
             ran.append("no")
             return {"r": (p["a"] - z) * y}
 
-        return loops.cond(x > 0.0, yes, no, {"a": x})
+        return tiny.loops.cond(x > 0.0, yes, no, {"a": x})
 
-    program = trace.trace(function, *np.ones(3, np.float32))
+    program = tiny.trace.trace(function, *np.ones(3, np.float32))
     assert sorted(ran) == ["no", "yes"], f"expected each branch to run once, got {ran}"
     conds = [e for e in program.equations if e.primitive == "cond"]
     assert len(conds) == 1, f"expected one cond, got {names(program)}"
@@ -426,19 +418,18 @@ def branches_see_what_comes_in() -> None:
 
 
 def loops_are_one_equation() -> None:
-    loops, trace = module("loops"), module("trace")
-    outside = module("linearize").tracers_outside
+    outside = tiny.linearize.tracers_outside
 
     def function(y: Any, rows: Any) -> Any:
         def step(carry: Any, row: Any) -> Any:
             now = {"a": carry["a"] * y + row["x"]}
             return now, (now["a"], row["x"])
 
-        return loops.scan(step, {"a": np.float32(1.0)}, {"x": rows})
+        return tiny.loops.scan(step, {"a": np.float32(1.0)}, {"x": rows})
 
     for length in (3, 9):
         rows = np.arange(length, dtype=np.float32)
-        program = trace.trace(function, np.float32(2.0), rows)
+        program = tiny.trace.trace(function, np.float32(2.0), rows)
         assert names(program) == ["scan"], (
             f"a loop of {length} rounds: expected ['scan'], got {names(program)}"
         )
@@ -457,16 +448,15 @@ def loops_are_one_equation() -> None:
 
 
 def loops_backwards_and_by_length() -> None:
-    loops = module("loops")
     rows = np.arange(4, dtype=np.float32)
 
     def step(carry: Any, row: Any) -> Any:
         return carry * 2.0 + row, carry
 
-    last, found = loops.scan(step, np.float32(0.0), rows, reverse=True)
+    last, found = tiny.loops.scan(step, np.float32(0.0), rows, reverse=True)
     alike("the last carry with reverse=True", last, ((3 * 2 + 2) * 2 + 1) * 2)
     alike("the rows with reverse=True, in their places", found, [17, 8, 3, 0])
-    last, none = loops.scan(
+    last, none = tiny.loops.scan(
         lambda c, _: (c * 2.0, None), np.float32(1.0), None, length=5
     )
     alike("five rounds without rows: length=5", last, 32.0)
@@ -474,28 +464,25 @@ def loops_backwards_and_by_length() -> None:
 
 
 def carries_keep_their_type() -> None:
-    loops = module("loops")
     for what, step in (
         ("a number becomes a row", lambda c, x: (c * ROW, None)),
         ("a number becomes a truth", lambda c, x: (c > x, None)),
     ):
-        assert refuses(TypeError, loops.scan, step, np.float32(1.0), ROW), (
+        assert refuses(TypeError, tiny.loops.scan, step, np.float32(1.0), ROW), (
             f"{what} in a carry: expected a TypeError"
         )
 
 
 def the_derivative_is_two_loops() -> None:
     """The second is linear, and knows which of its rows are residuals."""
-    trace, loops = module("trace"), module("loops")
-    tangents, operations = module("tangents"), module("operations")
 
     def loop(x: Any, rows: Any) -> Any:
-        step = lambda c, row: (operations.sin(c * row), c + row)  # noqa: E731
-        return loops.scan(step, x, rows, reverse=True)
+        step = lambda c, row: (tiny.operations.sin(c * row), c + row)  # noqa: E731
+        return tiny.loops.scan(step, x, rows, reverse=True)
 
     one = np.float32(1.0)
-    both = trace.trace(
-        lambda x, t: tangents.jvp(lambda x: loop(x, ROW), (x,), (t,)), one, one
+    both = tiny.trace.trace(
+        lambda x, t: tiny.tangents.jvp(lambda x: loop(x, ROW), (x,), (t,)), one, one
     )
     found = [e for e in both.equations if e.primitive == "scan"]
     assert len(found) == 2 and len(names(both)) - len(found) <= 2, (
@@ -519,14 +506,12 @@ def the_derivative_is_two_loops() -> None:
 
 
 def loops_of_many() -> None:
-    batching, loops = module("batching"), module("loops")
-    trace = module("trace")
     carries = np.array([1.0, -2.0], np.float32)
     rows = np.arange(6, dtype=np.float32).reshape(2, 3)
 
     def loop(c: Any, xs: Any, y: Any) -> Any:
-        last, found = loops.scan(lambda c, x: (c * y + x, c - x), c, xs)
-        return loops.scan(lambda c, x: (c + x * y, c), last, found, reverse=True)
+        last, found = tiny.loops.scan(lambda c, x: (c * y + x, c - x), c, xs)
+        return tiny.loops.scan(lambda c, x: (c + x * y, c), last, found, reverse=True)
 
     for what, axes, given in (
         ("carries", (0, None, None), (carries, rows[0], np.float32(3.0))),
@@ -535,7 +520,7 @@ def loops_of_many() -> None:
         ("carries and rows", (0, 0, None), (carries, rows, np.float32(3.0))),
         ("what comes from outside", (None, None, 0), (carries[0], rows[0], carries)),
     ):
-        found = batching.vmap(loop, axes)(*given)
+        found = tiny.batching.vmap(loop, axes)(*given)
         each = [
             loop(*(x if a is None else x.take(i, a) for x, a in zip(given, axes)))
             for i in range(2)
@@ -543,14 +528,12 @@ def loops_of_many() -> None:
         for part, name in enumerate(("last carry", "rows")):
             right = np.stack([one[part] for one in each])
             alike(f"many {what}: the {name}", found[part], right)
-        program = trace.trace(batching.vmap(loop, axes), *given)
+        program = tiny.trace.trace(tiny.batching.vmap(loop, axes), *given)
         count = names(program).count("scan")
         assert count == 2, f"many {what}: expected two scans, got {count}:\n{program}"
 
 
 def rules_of_ones_own() -> None:
-    custom, operations = module("custom"), module("operations")
-    transposes = module("transposes")
     ran: list[str] = []
 
     def forward(p: Any, x: Any) -> Any:
@@ -562,12 +545,12 @@ def rules_of_ones_own() -> None:
         x, p = residuals
         return {"w": 10.0 * c["y"] * x}, 100.0 * c["y"] * p["w"]
 
-    ours = custom.custom_vjp(lambda p, x: {"y": p["w"] * x}, forward, back)
+    ours = tiny.custom.custom_vjp(lambda p, x: {"y": p["w"] * x}, forward, back)
     p = {"w": np.array([3.0, 2.0, 1.0], np.float32)}
     alike("the value", ours(p, ROW)["y"], p["w"] * ROW)
     assert not ran, f"nobody differentiates, and {ran[0]} ran"
-    value, slopes = transposes.value_and_grad(
-        lambda both: operations.sum(ours(*both)["y"] * 2.0)
+    value, slopes = tiny.transposes.value_and_grad(
+        lambda both: tiny.operations.sum(ours(*both)["y"] * 2.0)
     )((p, ROW))
     alike("the value beside the gradient", value, np.sum(2 * p["w"] * ROW))
     right = 20 * ROW
@@ -579,29 +562,28 @@ def rules_of_ones_own() -> None:
 
 
 def nothing_comes_in_by_the_back_door() -> None:
-    custom, trace = module("custom"), module("trace")
 
     def outer(y: Any) -> Any:
-        f = custom.custom_vjp(lambda x: x * y, lambda x: (x, y), lambda r, c: (c,))
+        f = tiny.custom.custom_vjp(lambda x: x * y, lambda x: (x, y), lambda r, c: (c,))
         return f(np.float32(1.0))
 
-    assert refuses(TypeError, trace.trace, outer, np.float32(2.0)), (
+    assert refuses(TypeError, tiny.trace.trace, outer, np.float32(2.0)), (
         "the function uses a tracer that is none of its arguments: expected a TypeError"
     )
 
 
 def own_rules_of_many() -> None:
-    batching, custom = module("batching"), module("custom")
-    operations, transposes = module("operations"), module("transposes")
 
     def back(residuals: Any, c: Any) -> Any:
         x, y = residuals
         return 10.0 * c * y, 100.0 * c * x
 
-    ours = custom.custom_vjp(lambda x, y: x * y, lambda x, y: (x * y, (x, y)), back)
+    ours = tiny.custom.custom_vjp(
+        lambda x, y: x * y, lambda x, y: (x * y, (x, y)), back
+    )
 
     def total(of_many: Any, both: Any) -> Any:
-        return operations.sum(of_many(*both))
+        return tiny.operations.sum(of_many(*both))
 
     many = np.arange(6, dtype=np.float32).reshape(2, 3) + 1.0
     for axes, x, y in (
@@ -611,10 +593,10 @@ def own_rules_of_many() -> None:
         ((1, 0), many.T.copy(), many),
     ):
         told = f"vmap with in_axes={axes}"
-        of_many = batching.vmap(ours, axes)
+        of_many = tiny.batching.vmap(ours, axes)
         rows = [v if a is None else np.moveaxis(v, a, 0) for v, a in zip((x, y), axes)]
         alike(f"{told}: the value", of_many(x, y), rows[0] * rows[1])
-        found = transposes.grad(partial(total, of_many))((x, y))
+        found = tiny.transposes.grad(partial(total, of_many))((x, y))
         for place, factor in enumerate((10.0, 100.0)):
             right = np.broadcast_to(factor * rows[1 - place], (2, 3))
             axis = axes[place]
@@ -624,7 +606,7 @@ def own_rules_of_many() -> None:
 
 
 def leaks_of_every_kind() -> None:
-    leaks = module("leaks").leaks
+    leaks = tiny.leaks.leaks
     kept: list[Any] = []
 
     class Model:
@@ -653,33 +635,33 @@ def leaks_of_every_kind() -> None:
 
 
 def kernels_run_in_blocks() -> None:
-    fuser, operations = module("fuser"), module("operations")
-    trace = module("trace")
     x = np.linspace(-1, 1, 7 * 3, dtype=np.float32).reshape(7, 3)
     row = np.array([1.0, 2.0, 3.0], np.float32)
 
     def mixed(x: Any) -> Any:
-        y = operations.tanh(x * row + 1.0)
+        y = tiny.operations.tanh(x * row + 1.0)
         z = y * x
-        total = operations.sum(z, 0)
+        total = tiny.operations.sum(z, 0)
         return z, y, total * 2.0, x - y, 3.0
 
-    program = trace.trace(mixed, x)
-    right = trace.evaluate(program, trace.MEANING, [x])
+    program = tiny.trace.trace(mixed, x)
+    right = tiny.trace.evaluate(program, tiny.trace.MEANING, [x])
     for rows in (1, 2, 7, 64):
-        found = fuser.run(program, [x], rows)
+        found = tiny.fuser.run(program, [x], rows)
         assert len(found) == 5, f"expected 5 outputs, got {len(found)}"
         for number, (one, other) in enumerate(zip(found, right)):
             alike(f"output {number} with blocks of {rows} rows", one, other)
     sizes: list[int] = []
     for name in ("mul", "add", "tanh"):
 
-        def noted(*given: Any, means: Any = trace.MEANING[name]) -> Any:
+        def noted(*given: Any, means: Any = tiny.trace.MEANING[name]) -> Any:
             sizes.append(np.size(means(*given)))
             return means(*given)
 
-        trace.MEANING[name] = noted
-    fuser.run(trace.trace(lambda x: operations.tanh(x * row + 1.0), x), [x], 2)
+        tiny.trace.MEANING[name] = noted
+    tiny.fuser.run(
+        tiny.trace.trace(lambda x: tiny.operations.tanh(x * row + 1.0), x), [x], 2
+    )
     assert max(sizes) == 6, (
         "a kernel of three equations over 7 rows of 3, in blocks of 2 rows: expected "
         f"no array above 6 numbers in it, got one of {max(sizes)}"
@@ -690,21 +672,20 @@ def kernels_run_in_blocks() -> None:
 
 
 def the_order_is_chosen() -> None:
-    printing, trace = module("printing"), module("trace")
 
     def function(x: Any) -> Any:
         y = x * 2.0
         w = y + 1.0
         return w * -x, 5.0, x
 
-    program = trace.trace(function, np.float32(1.0))
+    program = tiny.trace.trace(function, np.float32(1.0))
     asked: list[list[int]] = []
 
     def last(ready: list[int]) -> int:
         asked.append(list(ready))
         return ready[-1]
 
-    found = printing.run(program, [np.float32(3.0)], last)
+    found = tiny.printing.run(program, [np.float32(3.0)], last)
     assert found == [-21.0, 5.0, 3.0], f"expected [-21.0, 5.0, 3.0], got {found}"
     assert asked == [[0, 2], [0], [0], [0]], (
         "`choose` gets the positions of the ready ones among those that wait: expected "
@@ -713,20 +694,20 @@ def the_order_is_chosen() -> None:
 
 
 def rows_of_a_jacobian() -> None:
-    nesting, operations = module("nesting"), module("operations")
-    trace = module("trace")
     matrix = np.array([[0.1, 0.2, -0.3], [0.4, -0.5, 0.6]], np.float32)
-    found = nesting.jacrev(lambda x: operations.sin(operations.dot(matrix, x)))(ROW)
+    found = tiny.nesting.jacrev(
+        lambda x: tiny.operations.sin(tiny.operations.dot(matrix, x))
+    )(ROW)
     right = np.cos(matrix @ ROW)[:, None] * matrix
     alike("the Jacobian of sin(W @ x), W of shape (2, 3)", found, right)
 
     def squares(wide: Any, x: Any) -> Any:
-        return operations.dot(wide, x * x)
+        return tiny.operations.dot(wide, x * x)
 
     sizes = []
     for count in (3, 6):
         wide = np.ones((count, 3), np.float32)
-        program = trace.trace(nesting.jacrev(partial(squares, wide)), ROW)
+        program = tiny.trace.trace(tiny.nesting.jacrev(partial(squares, wide)), ROW)
         sizes.append(len(names(program)))
     assert sizes[0] == sizes[1], (
         f"{sizes[0]} equations for 3 results and {sizes[1]} for 6: expected the same"

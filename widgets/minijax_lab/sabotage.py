@@ -21,6 +21,7 @@ import numpy as np
 import minijax
 from minijax import lax
 from minijax import numpy as jnp
+from minijax.core import hlo, sums
 from minijax.core.autodiff import apply_jvp
 from minijax.core.language import ShapedArray, get_aval, primitive_named
 from minijax.core.rules import Accumulator, Zero, is_linear, not_mapped
@@ -255,8 +256,6 @@ def _first_choice(right: Callable) -> Callable:
 
 
 def _log_of_sum(_: Any) -> dict:
-    from minijax.core import hlo
-
     def lower(ctx: Any, x: Any, **params: Any) -> Any:
         one = ctx.broadcast_in_dim(
             ctx.constant(ctx.avals_in[0].dtype.type(1)),
@@ -270,8 +269,6 @@ def _log_of_sum(_: Any) -> dict:
 
 
 def _from_zero(_: Any) -> dict:
-    from minijax.core import sums
-
     lower = sums._lowering("maximum", lambda dtype: np.zeros((), dtype))
     return {None: lower}
 

@@ -6,31 +6,28 @@ in NumPy with 64 bits.
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from minijax_lab.answers import difference
-
-
-def module(name: str) -> Any:
-    """Returns a module of the learner's `tiny`."""
-    return importlib.import_module(f"tiny.{name}")
+import minijax
+import minijax.numpy as jnp
+from minijax import random
+from minijax_lab.answers import alike
+from minijax_lab.tiny_programs import tiny
 
 
 def two_layers() -> Any:
     """A network of three Dense in two kinds of modules, with 4, 3 and 2 results."""
-    modules = module("modules")
 
-    class Pair(modules.Module):  # type: ignore[name-defined, misc]
+    class Pair(tiny.modules.Module):  # type: ignore[name-defined, misc]
         def __call__(self, x: Any) -> Any:
-            return modules.Dense(3)(modules.Dense(4)(x))
+            return tiny.modules.Dense(3)(tiny.modules.Dense(4)(x))
 
-    class Whole(modules.Module):  # type: ignore[name-defined, misc]
+    class Whole(tiny.modules.Module):  # type: ignore[name-defined, misc]
         def __call__(self, x: Any) -> Any:
-            return modules.Dense(2)(Pair()(x))
+            return tiny.modules.Dense(2)(Pair()(x))
 
     return Whole()
 
@@ -44,8 +41,6 @@ def keyed(params: Any, place: str = "") -> list[str]:
 
 
 def names_tell_the_place() -> None:
-    from minijax import random
-
     params = two_layers().init(random.key(0), np.ones(5, np.float32))
     layers = ("Dense_0", "Pair_0/Dense_0", "Pair_0/Dense_1")
     right = [f"{layer}/{name}" for layer in layers for name in ("bias", "kernel")]
@@ -53,7 +48,7 @@ def names_tell_the_place() -> None:
     missing = [path for path in right if path not in found]
     assert not missing, f"there is no weight {missing[0]}; there are {', '.join(found)}"
     assert len(found) == len(right), f"expected 6 weights, got {', '.join(found)}"
-    scope = module("modules").Scope({}, key=random.key(0))
+    scope = tiny.modules.Scope({}, key=random.key(0))
     paths = [scope.child(kind).path for kind in ("A", "B", "A")]
     expected = [("A_0",), ("B_0",), ("A_1",)]
     assert paths == expected, f"expected the paths {expected}, got {paths}"
@@ -62,25 +57,20 @@ def names_tell_the_place() -> None:
 
 
 def apply_only_reads() -> None:
-    import minijax
-    from minijax import random
-
     network, x = two_layers(), np.ones(5, np.float32)
     params = network.init(random.key(0), x)
     twice = minijax.tree.map(lambda weight: 2 * weight, params)
     names = keyed(twice)
     first = network.apply(twice, x)
-    told = difference(first, 8 * network.apply(params, x))
-    assert told is None, f"all weights doubled, biases zero: 8 times the result. {told}"
+    told = "all weights doubled, biases zero: 8 times the result"
+    alike(told, first, 8 * network.apply(params, x), 1e-5)
     assert keyed(twice) == names, "apply changed the dict of weights"
-    scope = module("modules").Scope({})
+    scope = tiny.modules.Scope({})
     scope.child("A")
     assert scope.params == {}, "a child changed the weights, and there was no key"
 
 
 def missing_weights_are_named() -> None:
-    from minijax import random
-
     network, x = two_layers(), np.ones(5, np.float32)
     params = network.init(random.key(0), x)
     del params["Pair_0"]["Dense_1"]["kernel"]
@@ -102,10 +92,7 @@ def missing_weights_are_named() -> None:
 
 
 def each_weight_has_a_key() -> None:
-    from minijax import random
-
-    modules = module("modules")
-    scope = modules.Scope({}, ("Dense_0",), random.key(0))
+    scope = tiny.modules.Scope({}, ("Dense_0",), random.key(0))
     makers: list[Any] = []
 
     def make(key: Any, shape: tuple[int, ...]) -> Any:
@@ -115,7 +102,7 @@ def each_weight_has_a_key() -> None:
     for name in ("kernel", "bias", "kernel"):
         scope.param(name, make, (3,))
     right = [
-        random.key_data(modules.key_for(random.key(0), ("Dense_0",), n)).tolist()
+        random.key_data(tiny.modules.key_for(random.key(0), ("Dense_0",), n)).tolist()
         for n in (1, 2)
     ]
     assert len(makers) == 2, f"two weights, and {len(makers)} were made"
@@ -150,12 +137,9 @@ def adam_by_hand(grads: list[Any], b1: float, b2: float, eps: float) -> list[Any
 
 
 def adam_is_adam() -> None:
-    import minijax
-
-    optimizers = module("optimizers")
     weights, grads = tree_of_weights()
     for settings in ((0.9, 0.999, 1e-8), (0.5, 0.8, 1e-2)):
-        made = optimizers.scale_by_adam(*settings)
+        made = tiny.optimizers.scale_by_adam(*settings)
         state, update = made.init(weights), minijax.jit(made.update)
         first = made.update(grads[1], state)[0]
         for step, grad in enumerate(grads):
@@ -167,10 +151,7 @@ def adam_is_adam() -> None:
             )
             for found, seen in flat:
                 right = adam_by_hand(list(seen), *settings)[step]
-                told = difference(found, right, rtol=1e-4)
-                assert told is None, (
-                    f"scale_by_adam{settings}, update {step + 1}. {told}"
-                )
+                alike(f"scale_by_adam{settings}, update {step + 1}", found, right)
         again = made.update(grads[1], made.init(weights))[0]
         same = minijax.tree.map(lambda a, b: bool((a == b).all()), first, again)
         assert all(minijax.tree.leaves(same)), (
@@ -182,15 +163,14 @@ def adam_is_adam() -> None:
 
 
 def chains_go_in_order() -> None:
-    optimizers = module("optimizers")
 
     def noting(add: float, times: float) -> Any:
         def update(grads: Any, state: Any, params: Any = None) -> Any:
             return grads * times + add + 100 * params, state + 1
 
-        return optimizers.Transform(lambda params: params + add, update)
+        return tiny.optimizers.Transform(lambda params: params + add, update)
 
-    made = optimizers.chain(noting(1.0, 2.0), noting(3.0, 5.0), noting(0.0, 1.0))
+    made = tiny.optimizers.chain(noting(1.0, 2.0), noting(3.0, 5.0), noting(0.0, 1.0))
     state = made.init(1.0)
     assert state == (2.0, 4.0, 1.0), (
         f"init gives a tuple of each transform's state, (2.0, 4.0, 1.0), not {state}"
@@ -199,13 +179,12 @@ def chains_go_in_order() -> None:
     assert found == 18.0, f"(1 * 2 + 1) * 5 + 3 is 18, not {found}"
     assert after == (3.0, 5.0, 2.0), f"each gets its own state: {after}"
     assert made.update(1.0, state, 1.0)[0] == 718.0, "each gets the weights, too"
-    assert optimizers.chain().update(1.0, (), None) == (1.0, ()), "a chain of nothing"
+    assert tiny.optimizers.chain().update(1.0, (), None) == (1.0, ()), (
+        "a chain of nothing"
+    )
 
 
 def decay_goes_by_path() -> None:
-    import minijax
-
-    optimizers = module("optimizers")
     weights, (grads, *_) = tree_of_weights()
     seen: list[str] = []
 
@@ -213,39 +192,32 @@ def decay_goes_by_path() -> None:
         seen.append(path)
         return path == "a/kernel"
 
-    made = optimizers.add_decayed_weights(0.1, chosen)
+    made = tiny.optimizers.add_decayed_weights(0.1, chosen)
     state = made.init(weights)
     found, after = made.update(grads, state, weights)
     right = {"a/kernel", "a/bias", "b/kernel"}
     assert set(seen) == right, f"expected the paths {sorted(right)}, got {seen}"
     assert after == state, "it has nothing to remember"
     expected = grads["a"]["kernel"] + 0.1 * weights["a"]["kernel"]
-    told = difference(found["a"]["kernel"], expected)
-    assert told is None, f"grad + rate * weight. {told}"
+    alike("grad + rate * weight", found["a"]["kernel"], expected, 1e-5)
     for a, b in (("a", "bias"), ("b", "kernel")):
-        told = difference(found[a][b], grads[a][b])
-        assert told is None, f"{a}/{b} was not chosen. {told}"
-    every = optimizers.add_decayed_weights(2.0).update(grads, (), weights)[0]
+        alike(f"{a}/{b} was not chosen", found[a][b], grads[a][b], 1e-5)
+    every = tiny.optimizers.add_decayed_weights(2.0).update(grads, (), weights)[0]
     sums = minijax.tree.map(lambda g, w: g + 2.0 * w, grads, weights)
-    told = difference(every["b"]["kernel"], sums["b"]["kernel"])
-    assert told is None, f"without `chosen` all are decayed. {told}"
+    right = sums["b"]["kernel"]
+    alike("without `chosen` all are decayed", every["b"]["kernel"], right, 1e-5)
 
 
 def updates_are_added() -> None:
-    import minijax.numpy as jnp
-
-    optimizers = module("optimizers")
     weights = {"a": jnp.ones(2, jnp.bfloat16), "b": (jnp.arange(3.0),)}
     updates = {"a": jnp.full(2, 0.5, jnp.float32), "b": (jnp.full(3, -1.0),)}
-    found = optimizers.apply_updates(weights, updates)
+    found = tiny.optimizers.apply_updates(weights, updates)
     assert set(found) == {"a", "b"}, "new weights of the same structure"
     assert found["a"].dtype == jnp.bfloat16, (
         f"a weight of bfloat16 stays one, and is {found['a'].dtype} now"
     )
-    told = difference(found["a"].astype("float32"), np.full(2, 1.5))
-    assert told is None, f"weight + update. {told}"
-    told = difference(found["b"][0], np.arange(3.0) - 1)
-    assert told is None, f"weight + update. {told}"
+    alike("weight + update", found["a"].astype("float32"), np.full(2, 1.5), 1e-5)
+    alike("weight + update", found["b"][0], np.arange(3.0) - 1, 1e-5)
 
 
 CHECKS: dict[str, Callable[[], None]] = {

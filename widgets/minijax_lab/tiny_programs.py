@@ -28,6 +28,16 @@ NUMBER = np.float32(0.7)
 DEFAULT = (SMALL,)
 
 
+class Modules:
+    """The modules of the `tiny` that is tried, as attributes."""
+
+    def __getattr__(self, name: str) -> Any:
+        return importlib.import_module(f"tiny.{name}")
+
+
+tiny: Any = Modules()
+
+
 class Tiny:
     """The functions of the learner's `tiny`, by the names that the programs use."""
 

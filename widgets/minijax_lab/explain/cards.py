@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import lax
+from minijax import lax, random
 from minijax import numpy as jnp
 from minijax.compile.jit_api import jit, make_jaxpr
 from minijax.core import hlo
@@ -172,8 +172,6 @@ WITHOUT_VALUES = {"create_token", "after_all", "dce_sink"}
 
 
 def _bits() -> Any:
-    from minijax import random
-
     return random.bits(new_key(0), (3,))
 
 

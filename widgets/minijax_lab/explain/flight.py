@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator
 from types import FrameType
 from typing import Any
 
+from minijax.support import event_watching
 from minijax_lab.explain.flight_facts import (
     COUNTING,
     NOTED,
@@ -225,7 +226,6 @@ class Ear:
 
     def hear_minijax(self) -> None:
         """minijax tells of the end of a trace only to JAX's listeners: ask its core."""
-        from minijax.support import event_watching
 
         def listen(name: str, data: dict[str, Any]) -> None:
             if name == "trace.begin":

@@ -18,6 +18,9 @@ import sys
 from collections.abc import Iterator
 from typing import Any
 
+from minijax.backend import hlo_parts
+from minijax.core import hlo
+
 PASSES = (
     "sdy-lift-inlined-meshes,sdy-apply-sharding-constraints,"
     "sdy-add-data-flow-edges,"
@@ -148,8 +151,6 @@ def inside(operation: Any) -> Iterator[Any]:
 
 def inline_call(call: Any, callee: Any) -> None:
     """Replaces a call by the body of the function."""
-    from minijax.core import hlo
-
     body = callee.regions[0].blocks[0]
     known = dict(zip(body.arguments, call.operands, strict=True))
     for operation in body.operations:
@@ -197,9 +198,6 @@ def edges_of(text: str) -> list[dict[str, Any]]:
 
 def read(text: str) -> dict[str, Any]:
     """A program's values and operations after the propagation."""
-    from minijax.backend import hlo_parts
-    from minijax.core import hlo
-
     with hlo.make_context():
         module = hlo.ir.Module.parse(text)
         asked = result_shardings(main_of(module))
