@@ -55,18 +55,16 @@ def memory_stats(executable: Executable) -> Any:
 
 def output_shardings(executable: Executable) -> list[Any] | None:
     """The shardings the compiler gave the outputs, as `HloSharding`s."""
-    found = executable.loaded.get_output_shardings()
-    if found is None:
-        return None
-    return [HloSharding.from_proto(sharding) for sharding in found]
+    return _as_shardings(executable.loaded.get_output_shardings())
 
 
 def parameter_shardings(executable: Executable) -> list[Any] | None:
     """The shardings of the arguments, as `HloSharding`s; None if unknown."""
-    found = executable.loaded.get_parameter_shardings()
-    if found is None:
-        return None
-    return [HloSharding.from_proto(sharding) for sharding in found]
+    return _as_shardings(executable.loaded.get_parameter_shardings())
+
+
+def _as_shardings(found: list[Any] | None) -> list[Any] | None:
+    return found and [HloSharding.from_proto(sharding) for sharding in found]
 
 
 def serialize(executable: Executable) -> bytes:

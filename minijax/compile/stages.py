@@ -234,22 +234,15 @@ def mark_shardings(lowered: lowering.Lowered, place: Any) -> BuildSettings:
     return cross_compiling.ONE_DEVICE
 
 
+@dataclass(eq=False, repr=False)
 class Lowered(_Stage):
     """A program as StableHLO. In JAX: `jax.stages.Lowered`."""
 
-    def __init__(
-        self,
-        traced: Traced,
-        lowered: lowering.Lowered,
-        asked: str | None,
-        request: dispatch.CompileRequest,
-        settings: BuildSettings,
-    ):
-        self._traced = traced
-        self._lowered = lowered
-        self._asked = asked  # the platform that the user asked for
-        self._request = request
-        self._settings = settings
+    _traced: Traced
+    _lowered: lowering.Lowered
+    _asked: str | None  # the platform that the user asked for
+    _request: dispatch.CompileRequest
+    _settings: BuildSettings
 
     def as_text(self, dialect: str | None = None, *, debug_info: bool = False) -> str:
         """The program as "stablehlo", or as "hlo": what XLA makes of it at first.
@@ -520,27 +513,19 @@ class Compiled(_CompiledStage):
                 )
 
 
+@dataclass(eq=False, repr=False)
 class CompiledForTarget(_CompiledStage):
     """A program compiled for a machine that need not be there: to be looked at.
 
     `target` names the machine. In JAX: `jax.stages.Compiled` of a topology's devices.
     """
 
-    def __init__(
-        self,
-        traced: Traced,
-        target: Target,
-        lowered: lowering.Lowered,
-        settings: BuildSettings,
-        executable: compiler.Executable,
-        place: Any = None,
-    ):
-        self._traced = traced
-        self._target = target
-        self._lowered = lowered
-        self._settings = settings
-        self._executable = executable
-        self._place = place
+    _traced: Traced
+    _target: Target
+    _lowered: lowering.Lowered
+    _settings: BuildSettings
+    _executable: compiler.Executable
+    _place: Any = None
 
     target = property(lambda self: self._target.name)
 

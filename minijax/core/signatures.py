@@ -381,7 +381,7 @@ def lazy_debug_info(fun: Callable, args_tree: Any, traced_for: str) -> DebugInfo
     if state.check_tracer_leaks:
         # The names hold no function, whose closure would keep tracers alive.
         return DebugInfo(traced_for, name, place, names())
-    return DebugInfo(traced_for, name, place, names_of=names)
+    return DebugInfo(traced_for, name, place, names)
 
 
 def flatten_function(

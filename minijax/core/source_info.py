@@ -293,45 +293,26 @@ class fresh_context:
 # ---- traced functions, in messages --------------------------------------------------
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class DebugInfo:
     """Where a program came from: used in messages, never in cache keys.
 
     `traced_for` names the transformation ("jit"), `func_name` the function, `place` is
-    "file:line", `arg_names` and `result_paths` have one entry per leaf. The names may
-    be given as a function, `names_of`, that is called when a message needs them.
+    "file:line", `names` (of the arguments) and `result_paths` have one entry per leaf.
+    The names may be given as a function, which is called when a message needs them.
     """
 
-    __slots__ = (
-        "traced_for",
-        "func_name",
-        "place",
-        "result_paths",
-        "_arg_names",
-        "_names_of",
-    )
-
-    def __init__(
-        self,
-        traced_for: str,
-        func_name: str,
-        place: str = "",
-        arg_names: tuple[str, ...] = (),
-        result_paths: tuple[str, ...] = (),
-        names_of: Callable[[], tuple[str, ...]] | None = None,
-    ):
-        self.traced_for = traced_for
-        self.func_name = func_name
-        self.place = place
-        self.result_paths = result_paths
-        self._arg_names = arg_names
-        self._names_of = names_of
+    traced_for: str
+    func_name: str
+    place: str = ""
+    names: tuple[str, ...] | Callable[[], tuple[str, ...]] = ()
+    result_paths: tuple[str, ...] = ()
 
     @property
     def arg_names(self) -> tuple[str, ...]:
-        if self._names_of is not None:
-            self._arg_names = self._names_of()
-            self._names_of = None
-        return self._arg_names
+        if callable(self.names):
+            self.names = self.names()
+        return self.names
 
     @property
     def func_src_info(self) -> str:

@@ -29,6 +29,7 @@ from minijax.programs.control_flow import (
 )
 from minijax.support.settings import declare, override
 from minijax.transforms.walking import run_equations
+from minijax.values.inner_programs import called_program
 
 
 class DynamicGridDim:
@@ -217,12 +218,9 @@ def _function(place: Place, closed: language.ClosedJaxpr) -> Callable[..., list[
 
 
 def _eval_call(place: Place, eqn: language.JaxprEqn, inputs: list[Any]) -> list[Any]:
-    for key in ("jaxpr", "call_jaxpr"):
-        program = eqn.params.get(key)
-        if isinstance(program, language.Jaxpr):
-            program = language.ClosedJaxpr(program)
-        if isinstance(program, language.ClosedJaxpr):
-            return _function(place, program)(*inputs)
+    program = called_program(eqn.params)
+    if program is not None:
+        return _function(place, program)(*inputs)
     raise NotImplementedError(
         f"program_id inside of the program that '{eqn.primitive}' carries: ask for it "
         "before, and pass it in."

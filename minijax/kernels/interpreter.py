@@ -44,6 +44,7 @@ from minijax.kernels.watched_memory import (
 from minijax.primitives.parallel.variation import axis_index_p
 from minijax.primitives.refs import references
 from minijax.programs.control_flow import conditionals, scan_primitive, while_loops
+from minijax.values.inner_programs import called_program
 
 _last: list[Finding] = []
 
@@ -283,12 +284,9 @@ class Run:
         return _compute(eqn, inputs)
 
     def call(self, eqn: language.JaxprEqn, inputs: list[Any]) -> list[Any]:
-        for key in ("jaxpr", "call_jaxpr"):
-            program = eqn.params.get(key)
-            if isinstance(program, language.Jaxpr):
-                program = language.ClosedJaxpr(program)
-            if isinstance(program, language.ClosedJaxpr):
-                return self.run(program, inputs)
+        program = called_program(eqn.params)
+        if program is not None:
+            return self.run(program, inputs)
         raise NotImplementedError(f"the interpreter has no rule for '{eqn.primitive}'.")
 
 

@@ -12,18 +12,14 @@ from minijax.core import hlo
 from minijax.core.language import ClosedJaxpr
 from minijax.kernels.kernel_rules import RuleContext, shared
 from minijax.programs.control_flow.while_loops import While
+from minijax.values.inner_programs import called_program
 
 
-@shared("jit", "closed_call", "custom_lin")
-def _call(ctx: RuleContext, *values: Any, jaxpr: ClosedJaxpr, **_: Any) -> list[Any]:
-    return ctx.lower(jaxpr, *values)
-
-
-@shared("custom_jvp_call", "custom_vjp_call")
-def _custom_call(
-    ctx: RuleContext, *values: Any, call_jaxpr: ClosedJaxpr, **_: Any
-) -> list[Any]:
-    return ctx.lower(call_jaxpr, *values)
+@shared("jit", "closed_call", "custom_jvp_call", "custom_vjp_call")
+def _call(ctx: RuleContext, *values: Any, **params: Any) -> list[Any]:
+    program = called_program(params)
+    assert program is not None
+    return ctx.lower(program, *values)
 
 
 @shared("cond")

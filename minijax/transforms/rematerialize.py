@@ -135,14 +135,8 @@ def partial_eval_jaxpr_custom(
         ensure_out_unknowns = [ensure_out_unknowns] * count
     if isinstance(ensure_out_inst, bool):
         ensure_out_inst = [ensure_out_inst] * count
-    return _partial_eval_jaxpr_custom(
-        jaxpr,
-        tuple(unknown_in),
-        tuple(inst_in),
-        tuple(ensure_out_unknowns),
-        tuple(ensure_out_inst),
-        saveable,
-    )
+    flags = (unknown_in, inst_in, ensure_out_unknowns, ensure_out_inst)
+    return _partial_eval_jaxpr_custom(jaxpr, *map(tuple, flags), saveable)
 
 
 @language.weakref_lru_cache
@@ -154,6 +148,7 @@ def _partial_eval_jaxpr_custom(
     ensure_out_inst: tuple[bool, ...],
     saveable: Callable,
 ) -> Split:
+    """The same, of flags that can be hashed."""
     marks: dict[language.Var, tuple[bool, bool]] = dict.fromkeys(
         jaxpr.constvars, (False, True)
     )

@@ -9,6 +9,7 @@ In JAX: `jax/_src/array.py`, `ArrayImpl` and `Shard`.
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
@@ -211,18 +212,14 @@ def deleted_error(array: Array) -> RuntimeError:
     )
 
 
+@dataclass(eq=False, repr=False, slots=True)
 class Shard:
     """One part of an array: its device, which slice of the whole it is, its data."""
 
-    __slots__ = ("device", "index", "data", "replica_id")
-
-    def __init__(
-        self, device: Any, index: Any, data: Array | None, replica_id: Any = 0
-    ):
-        self.device = device
-        self.index = index  # None of a device's addend, which is no slice
-        self.data = data  # None on the device of another process
-        self.replica_id = replica_id
+    device: Any
+    index: Any  # None of a device's addend, which is no slice
+    data: Array | None  # None on the device of another process
+    replica_id: Any = 0
 
     def __repr__(self) -> str:
         return (

@@ -52,14 +52,18 @@ def inner_programs(eqn: JaxprEqn) -> list[InnerProgram]:
     describe = descriptions.get(eqn.primitive)
     if describe is not None:
         return describe(eqn.params)
-    for key in ("jaxpr", "call_jaxpr"):
-        inner = eqn.params.get(key)
-        inner = inner.jaxpr if isinstance(inner, ClosedJaxpr) else inner
-        if not isinstance(inner, Jaxpr) or len(inner.invars) != len(eqn.invars):
-            continue
-        if len(inner.outvars) == len(eqn.outvars):
-            return [InnerProgram(eqn.primitive.name, inner, range(len(eqn.invars)))]
-    return []
+    called = called_program(eqn.params)
+    counts = len(eqn.invars), len(eqn.outvars)
+    if called is None or counts != (len(called.in_avals), len(called.out_avals)):
+        return []
+    return [InnerProgram(eqn.primitive.name, called.jaxpr, range(len(eqn.invars)))]
+
+
+def called_program(params: dict[str, Any]) -> ClosedJaxpr | None:
+    """The program that an equation calls: its parameter `jaxpr` or `call_jaxpr`."""
+    called = params.get("jaxpr", params.get("call_jaxpr"))
+    called = ClosedJaxpr(called) if isinstance(called, Jaxpr) else called
+    return called if isinstance(called, ClosedJaxpr) else None
 
 
 def jaxpr_as_fun(closed_jaxpr: ClosedJaxpr, *args: Any) -> Callable[..., list[Any]]:

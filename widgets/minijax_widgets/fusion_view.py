@@ -8,6 +8,7 @@ bytes, read (filled) and written (open), all on one scale.
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import dataclass
 from typing import Any
 
 from minijax_lab.explain.compiled import (
@@ -85,22 +86,14 @@ def fusion(
     return FusionView(record, times, decisions, machine)
 
 
+@dataclass(eq=False, repr=False)
 class FusionView(View):
     """Kernels before and after fusion, with their bytes."""
 
     recording: CompiledRecording
-
-    def __init__(
-        self,
-        recording: CompiledRecording,
-        times: dict[int, float] | None = None,
-        decisions: FusionStepsRecording | None = None,
-        machine: Machine | None = None,
-    ) -> None:
-        super().__init__(recording)
-        self.machine = machine
-        self.times = times
-        self.decisions = decisions
+    times: dict[int, float] | None = None
+    decisions: FusionStepsRecording | None = None
+    machine: Machine | None = None
 
     @property
     def program(self) -> CompiledProgram:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 
 from minijax_lab.explain.jaxpr import Equation
 from minijax_widgets.glyph import text_width
@@ -15,23 +16,15 @@ from minijax_widgets.signs import sign
 LONGEST_LIT = 300.0
 
 
+@dataclass(frozen=True)
 class Drawer:
     """Draws a sketch in its places."""
 
-    def __init__(
-        self,
-        sketch: Sketch,
-        places: Laid,
-        scene: Scene,
-        goes: dict[str, int],
-        detail: Callable[[Equation], str],
-    ) -> None:
-        self.sketch = sketch
-        self.boxes = sketch.boxes
-        self.places = places
-        self.scene = scene
-        self.goes = goes
-        self.detail = detail
+    sketch: Sketch
+    places: Laid
+    scene: Scene
+    goes: dict[str, int]
+    detail: Callable[[Equation], str]
 
     def draw(self) -> None:
         """Draws boxes, lines over them, nodes over lines."""
@@ -85,7 +78,7 @@ class Drawer:
             low, near, high, far = near, low, far, high
         for number, (start, end, variable) in enumerate(box.loops):
             told = self.sketch.record.variables[variable]
-            name = self.boxes.name_of(variable)
+            name = self.sketch.boxes.name_of(variable)
             gap = 4 + ROUND * (number // 2)
             side = near + gap if number % 2 == 0 else far - gap
             first, last = (
@@ -127,7 +120,7 @@ class Drawer:
     def draw_line(self, points: list[Point], ends: tuple[str, str]) -> None:
         moved = [(x + PAD, y + PAD) for x, y in points]
         known = [self.sketch.record.variables[v] for v in self.sketch.edges[ends]]
-        told = ", ".join(f"{self.boxes.name_of(v.id)}:{v.type}" for v in known)
+        told = ", ".join(f"{self.sketch.boxes.name_of(v.id)}:{v.type}" for v in known)
         wide = max(max(axis) - min(axis) for axis in zip(*moved, strict=True))
         makers = [self.sketch.nodes[end].equation for end in ends]
         # Graphviz ends a curve before its tip, which is a straight piece.
@@ -173,7 +166,7 @@ class Drawer:
         if node.equation is not None:
             keys += [f"e{node.equation.id}"]
             told = self.detail(node.equation)
-            label = self.boxes.label(node.equation)
+            label = self.sketch.boxes.label(node.equation)
             go = node.equation.id
         if opens is not None:
             told += "  |  a click opens this box"

@@ -29,6 +29,7 @@ In JAX: `jax/_src/ffi.py`.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -92,20 +93,14 @@ class HashableArray:
         )
 
 
+@dataclass(frozen=True)
 class FrozenDict:
     """A dict among the parameters of an equation."""
 
-    def __init__(self, value: Mapping[str, Any]) -> None:
-        self.items = tuple(hashable(name, value[name]) for name in sorted(value))
+    items: tuple[tuple[str, Any], ...]
 
     def __repr__(self) -> str:
         return f"FrozenDict({dict(self.items)!r})"
-
-    def __hash__(self) -> int:
-        return hash(self.items)
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, FrozenDict) and self.items == other.items
 
 
 def hashable(name: str, value: Any) -> tuple[str, Any]:
@@ -117,7 +112,7 @@ def hashable(name: str, value: Any) -> tuple[str, Any]:
     if isinstance(value, np.ndarray):
         return name, HashableArray(value)
     if isinstance(value, dict):
-        return name, FrozenDict(value)
+        return name, FrozenDict(hashable_items(value))
     try:
         hash(value)
     except TypeError as error:
@@ -126,6 +121,11 @@ def hashable(name: str, value: Any) -> tuple[str, Any]:
             "are numbers, strings, NumPy arrays, tuples and dicts of them."
         ) from error
     return name, value
+
+
+def hashable_items(value: Mapping[str, Any]) -> tuple[tuple[str, Any], ...]:
+    """Attributes by name, in the order of the names."""
+    return tuple(hashable(name, value[name]) for name in sorted(value))
 
 
 def attribute(name: str, value: Any) -> Any:
@@ -446,9 +446,7 @@ def ffi_call(
             ),
             custom_call_api_version=custom_call_api_version,
             legacy_backend_config=legacy_backend_config,
-            attributes=tuple(
-                hashable(name, attributes[name]) for name in sorted(attributes)
-            ),
+            attributes=hashable_items(attributes),
         )
         if not several:
             return results[0]

@@ -170,7 +170,7 @@ def _debug_info(fun: Callable, in_tree: Any, traced_for: str) -> DebugInfo:
             return ()
         return signatures.lazy_debug_info(alive, in_tree, traced_for).arg_names
 
-    return DebugInfo(traced_for, fun_name(fun), fun_place(fun), names_of=names)
+    return DebugInfo(traced_for, fun_name(fun), fun_place(fun), names)
 
 
 def check_callable(name: str, **functions: Any) -> None:

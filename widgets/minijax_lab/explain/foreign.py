@@ -122,7 +122,7 @@ class _Reader:
         outvars = [read(atom) for atom in jaxpr.outvars]
         name = getattr(jaxpr.debug_info, "func_name", None) or "function"
         names = tuple(map(str, getattr(jaxpr.debug_info, "arg_names", None) or ()))
-        debug_info = DebugInfo("jit", name, arg_names=names)
+        debug_info = DebugInfo("jit", name, names=names)
         result = Jaxpr(constvars, invars, outvars, eqns, frozenset(), debug_info)
         self.programs[id(jaxpr)] = result
         return result
