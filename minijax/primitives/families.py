@@ -7,7 +7,7 @@ In JAX: `lax/lax.py`, and `interpreters/batching.py`, `expand_dims_batcher`.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.core import errors
@@ -52,6 +52,11 @@ def without_operands(primitive: Primitive) -> None:
     primitive.without("jvp transpose batch", "it has no operands")
 
 
+def all_at_front(axis_data: Any, args: Sequence[Any], dims: Sequence[Any]) -> list[Any]:
+    """The operands with their batch axes first; those without one are repeated."""
+    return [batch_at_front(x, dim, axis_data) for x, dim in zip(args, dims)]
+
+
 def front_batch(primitive: Primitive) -> Callable:
     """Batch rule that puts every operand's axis first, repeating unmapped operands.
 
@@ -59,8 +64,7 @@ def front_batch(primitive: Primitive) -> Callable:
     """
 
     def batch(axis_data, args, dims, **params) -> Any:
-        args = [batch_at_front(x, d, axis_data) for x, d in zip(args, dims)]
-        out = primitive.bind(*args, **params)
+        out = primitive.bind(*all_at_front(axis_data, args, dims), **params)
         return out, [0] * len(out) if primitive.multiple_results else 0
 
     return batch

@@ -53,6 +53,7 @@ def numbers(ids: Any) -> str:
     return f"processes {', '.join(each[:-1])} and {each[-1]}"
 
 
+@dataclasses.dataclass(eq=False)
 class Coordinator:
     """The coordinator's side of all connections.
 
@@ -67,17 +68,13 @@ class Coordinator:
       OSError: if the port is taken.
     """
 
-    def __init__(
-        self,
-        host: str,
-        port: int,
-        num_processes: int,
-        timeout: float,
-        on_lost: Callable[[int, str], None] | None = None,
-    ) -> None:
-        self.num_processes = num_processes
-        self.timeout = timeout
-        self._on_lost = on_lost
+    host: str
+    port: int
+    num_processes: int
+    timeout: float
+    on_lost: Callable[[int, str], None] | None = None
+
+    def __post_init__(self) -> None:
         self._lock = threading.RLock()
         self._members: dict[int, Member] = {}
         self._lost: dict[int, str] = {}
@@ -86,11 +83,11 @@ class Coordinator:
         # place, the title, and when it was told.
         self._launches: dict[str, deque[tuple[int, str, float]]] = {}
         self._closed = False
-        self._listener = socket.create_server((host, port))
-        self.port: int = self._listener.getsockname()[1]
+        self._listener = socket.create_server((self.host, self.port))
+        self.port = self._listener.getsockname()[1]
         self._service_port = free_port()
         self._service = distributed.start_service(
-            f"127.0.0.1:{self._service_port}", num_processes
+            f"127.0.0.1:{self._service_port}", self.num_processes
         )
         in_background(self._accept)
         in_background(self._notice_silence)
@@ -280,8 +277,8 @@ class Coordinator:
             # It is told too: a process that was stopped and goes on reads it.
             self._tell(lost=number, why=about, orderly=orderly)
             member.finished = True
-        if self._on_lost is not None:
-            self._on_lost(number, about)
+        if self.on_lost is not None:
+            self.on_lost(number, about)
 
     def _notice_silence(self) -> None:
         """Declares silent processes lost. It notes when it was itself suspended."""

@@ -16,6 +16,7 @@ import socket
 import sys
 import threading
 import time
+from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from minijax.processes import launch_order
@@ -29,6 +30,7 @@ _GRACE = 1.5
 LAST_WORDS = "MINIJAX_LAST_WORDS"
 
 
+@dataclass(eq=False)
 class Membership:
     """This process as one of several.
 
@@ -45,27 +47,24 @@ class Membership:
         or if others do not come in time, naming them.
     """
 
-    def __init__(
-        self,
-        host: str,
-        port: int,
-        process_id: int,
-        num_processes: int,
-        initialization_timeout: float,
-        heartbeat_timeout: float,
-    ) -> None:
-        self.process_id = process_id
-        self.num_processes = num_processes
-        self.address = f"{host}:{port}"
-        self.timeout = heartbeat_timeout
-        self._where = (host, port)
+    host: str
+    port: int
+    process_id: int
+    num_processes: int
+    initialization_timeout: float
+    heartbeat_timeout: float
+
+    def __post_init__(self) -> None:
+        self.address = f"{self.host}:{self.port}"
+        self.timeout = self.heartbeat_timeout
+        self._where = (self.host, self.port)
         self._everybody_done = threading.Event()
         self._done: list[int] = []
         self._leaving = False
         self._ending = False
-        end = time.monotonic() + initialization_timeout
-        self._lines = Lines(self._reach(end, initialization_timeout))
-        self._join(end, initialization_timeout)
+        end = time.monotonic() + self.initialization_timeout
+        self._lines = Lines(self._reach(end, self.initialization_timeout))
+        self._join(end, self.initialization_timeout)
         self._heard = time.monotonic()
         in_background(self._watch)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import dataclass
 
 from minijax_lab.explain.buffer_map import KINDS, BuffersRecording, Place
 from minijax_lab.explain.tree import size_in_words
@@ -46,28 +47,23 @@ def draw(
     return Drawing(record, drawn, runs, live, goes, tells, width).scene
 
 
+@dataclass(eq=False)
 class Drawing:
     """Places the curve, then a band for each kind of memory."""
 
-    def __init__(
-        self,
-        record: BuffersRecording,
-        drawn: list[int],
-        runs: list[range],
-        live: list[int],
-        goes: dict[int, int],
-        tells: dict[int, str],
-        width: float,
-    ) -> None:
-        self.record = record
-        self.drawn = drawn
-        self.runs = runs
-        self.live = live
-        self.goes, self.tells = goes, tells
-        self.wide = width > 560
+    record: BuffersRecording
+    drawn: list[int]
+    runs: list[range]
+    live: list[int]
+    goes: dict[int, int]
+    tells: dict[int, str]
+    width: float
+
+    def __post_init__(self) -> None:
+        self.wide = self.width > 560
         self.left = 12.0
-        self.right = width - 12
-        self.across = (self.right - self.left) / len(live)
+        self.right = self.width - 12
+        self.across = (self.right - self.left) / len(self.live)
         self.starts = self.allocations()
         self.ends = self.ends_of_places()
         total = max(sum(self.heights.values()), 1)
@@ -75,7 +71,7 @@ class Drawing:
         kinds = [kind for kind in KINDS if self.heights[kind]]
         tall = {kind: max(4.0, self.heights[kind] * self.scale) for kind in kinds}
         height = TOP + CURVE + 34 + sum(tall.values()) + GAP * len(kinds) + 30
-        self.scene = Scene(width, height, "the memory of the compiled program")
+        self.scene = Scene(self.width, height, "the memory of the compiled program")
         self.curve()
         y = TOP + CURVE + 34
         tops = {}

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from minijax_lab.explain.compiled import CompiledProgram
 from minijax_lab.explain.kernels import Kernel
@@ -125,27 +126,25 @@ def computes(program: CompiledProgram, kernel: Kernel) -> str:
     return " ".join(names[:4]) + (" ..." if len(names) > 4 else "")
 
 
+@dataclass(eq=False)
 class Drawing:
     """Places the roof, then a dot for each kernel, large ones first."""
 
-    def __init__(
-        self,
-        program: CompiledProgram,
-        roof: Roofline,
-        goes: Mapping[int, int],
-        times: Mapping[int, float] | None,
-        width: float,
-    ) -> None:
-        self.program, self.roof = program, roof
-        self.goes, self.times = goes, times
-        self.wide = width > 560
+    program: CompiledProgram
+    roof: Roofline
+    goes: Mapping[int, int]
+    times: Mapping[int, float] | None
+    width: float
+
+    def __post_init__(self) -> None:
+        self.wide = self.width > 560
         self.left = 74.0 if self.wide else 52.0
-        self.right = width - 16
+        self.right = self.width - 16
         self.base = TOP + TALL
-        self.rates = {dot.kernel: self.rate(dot) for dot in roof.dots}
+        self.rates = {dot.kernel: self.rate(dot) for dot in self.roof.dots}
         self.x_ends = self.across()
         self.y_ends = self.upwards()
-        self.scene = Scene(width, self.base + 64, "the roofline")
+        self.scene = Scene(self.width, self.base + 64, "the roofline")
         self.axes()
         self.lines()
         self.dots()

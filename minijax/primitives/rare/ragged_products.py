@@ -35,14 +35,13 @@ from minijax.core.dot import (
 from minijax.core.language import ShapedArray, get_aval
 from minijax.core.rules import (
     Zero,
-    batch_at_front,
     final_sharding,
     is_linear,
     not_mapped,
     standard_primitive,
 )
 from minijax.primitives.elementwise import comparing
-from minijax.primitives.families import lower_fun
+from minijax.primitives.families import all_at_front, lower_fun
 from minijax.primitives.linear.matmul_precision import canonicalize_precision
 from minijax.primitives.linear.products import dot_general
 from minijax.primitives.reduce import cumulative
@@ -411,9 +410,7 @@ def _ragged_batch(axis_data, args, dims, *, ragged_dot_dimension_numbers, **para
     numbers = ragged_dot_dimension_numbers
     lhs_rank = get_aval(args[0]).ndim - (dims[0] is not not_mapped)
     mode = _mode(lhs_rank, numbers)
-    lhs, rhs, group_sizes = (
-        batch_at_front(x, dim, axis_data) for x, dim in zip(args, dims)
-    )
+    lhs, rhs, group_sizes = all_at_front(axis_data, args, dims)
     (ragged,) = numbers.lhs_ragged_dimensions
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = numbers.dot_dimension_numbers
     sizes_aval = get_aval(group_sizes)

@@ -19,6 +19,7 @@ from minijax.backend import hlo_parts
 from minijax.core import arithmetic as elementwise
 from minijax.core import hlo, rules, shaping, sums
 from minijax.core.language import Primitive, ShapedArray, get_aval
+from minijax.primitives import families
 from minijax.primitives.elementwise import extrema
 from minijax.primitives.linear.convolution import transposed_pads
 from minijax.primitives.linear.convolution_shapes import (
@@ -221,10 +222,8 @@ def _def_linear_in_first(primitive: Primitive) -> None:
 
     @primitive.def_batch
     def batch(axis_data, args, dims, **params) -> tuple:
-        first, operand = (
-            rules.batch_at_front(x, dim, axis_data) for x, dim in zip(args, dims)
-        )
-        return primitive.bind(first, operand, **inserted(0, params)), 0
+        fronts = families.all_at_front(axis_data, args, dims)
+        return primitive.bind(*fronts, **inserted(0, params)), 0
 
 
 def _gather_meaning(t, x, *, select_prim: Primitive, **params) -> np.ndarray:

@@ -17,14 +17,7 @@ from minijax.backend import hlo_parts
 from minijax.core import hlo, rules
 from minijax.core.array import Array
 from minijax.core.language import ShapedArray, canonicalize_dim, get_aval, physical_aval
-from minijax.core.rules import (
-    Shape,
-    Zero,
-    batch_at_front,
-    def_linear,
-    instantiate,
-    not_mapped,
-)
+from minijax.core.rules import Shape, Zero, def_linear, instantiate, not_mapped
 from minijax.primitives import families
 from minijax.primitives.shape.casting import asarray
 from minijax.primitives.shape.squeezing import canonicalize_axis
@@ -92,13 +85,9 @@ def _aval_of(operand: Any) -> Any:
 def_linear(concatenate_p, _concatenate_transpose)
 
 
-def _all_at_front(axis_data: Any, args: Sequence[Any], dims: Sequence[Any]) -> list:
-    return [batch_at_front(x, dim, axis_data) for x, dim in zip(args, dims)]
-
-
 @concatenate_p.def_batch
 def _concatenate_batch(axis_data, args, dims, *, dimension: int) -> Any:
-    return concatenate(_all_at_front(axis_data, args, dims), dimension + 1), 0
+    return concatenate(families.all_at_front(axis_data, args, dims), dimension + 1), 0
 
 
 def _joined(operands: Sequence[Any], dimension: int) -> Any:
@@ -256,7 +245,7 @@ def _stack_batch(axis_data, args, dims, *, axis: int) -> Any:
         if axis <= dim:
             return stack_p.bind(*args, axis=axis), dim + 1
         return stack_p.bind(*args, axis=axis + 1), dim
-    return stack_p.bind(*_all_at_front(axis_data, args, dims), axis=axis + 1), 0
+    return stack_p.bind(*families.all_at_front(axis_data, args, dims), axis=axis + 1), 0
 
 
 @stack_p.def_lowering

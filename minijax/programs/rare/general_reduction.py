@@ -15,7 +15,7 @@ import numpy as np
 
 from minijax.core import arithmetic as elementwise
 from minijax.core import hlo, language, partial_eval, rules, shaping, sums
-from minijax.core.rules import Zero, batch_at_front, not_mapped
+from minijax.core.rules import Zero, not_mapped
 from minijax.core.trees import tree_flatten, tree_unflatten
 from minijax.primitives import families
 from minijax.primitives.elementwise import comparing, extrema
@@ -140,15 +140,13 @@ reduce_p.without("transpose", "its jvp is written with operations on two entries
 def _reduce_batch(axis_data, args, dims, *, dimensions, **params) -> Any:
     operands, starts = halves(args)
     operand_dims, start_dims = halves(dims)
-    fronts = [
-        batch_at_front(x, dim, axis_data) for x, dim in zip(operands, operand_dims)
-    ]
+    fronts = families.all_at_front(axis_data, operands, operand_dims)
     if all(dim is not_mapped for dim in start_dims):
         moved = tuple(axis + 1 for axis in dimensions)
         outs = reduce_p.bind(*fronts, *starts, dimensions=moved, **params)
         return outs, [0] * len(outs)
     # XLA takes one initial value for all examples: one reduction for each example.
-    fronts += [batch_at_front(x, dim, axis_data) for x, dim in zip(starts, start_dims)]
+    fronts += families.all_at_front(axis_data, starts, start_dims)
     examples = [
         reduce_p.bind(
             *(slicing.index_in_dim(x, index, keepdims=False) for x in fronts),

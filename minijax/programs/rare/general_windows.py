@@ -24,7 +24,7 @@ from minijax.core.language import (
     get_aval,
     to_concrete_value,
 )
-from minijax.core.rules import batch_at_front, instantiate
+from minijax.core.rules import instantiate
 from minijax.core.trees import tree_unflatten
 from minijax.primitives import families
 from minijax.primitives.elementwise import extrema
@@ -112,9 +112,7 @@ def _batch(axis_data, args, dims, **params) -> tuple:
             "reduce_window batching of init values: pass one that all examples share, "
             "and combine the result with each example's own."
         )
-    operands = [
-        batch_at_front(x, dim, axis_data) for x, dim in zip(args[:half], dims[:half])
-    ]
+    operands = families.all_at_front(axis_data, args[:half], dims[:half])
     outs = reduce_window_p.bind(*operands, *args[half:], **windows.inserted(0, params))
     return outs, [0] * half
 

@@ -9,6 +9,7 @@ In JAX: `interpreters/pxla.py`, `_get_and_check_device_assignment` and `shard_ar
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -35,6 +36,7 @@ from minijax.support.devices.shardings import (
 Shardings = tuple[Any, ...]
 
 
+@dataclass(eq=False)
 class Placement:
     """The devices of a program, and how its arguments lie on them.
 
@@ -48,20 +50,15 @@ class Placement:
       mesh: the mesh in whose terms chosen shardings are told.
     """
 
-    def __init__(
-        self,
-        devices: Any,
-        in_shardings: Shardings,
-        out_shardings: Shardings | None,
-        mesh: Mesh,
-    ) -> None:
-        check_distinct(devices or ())
-        self.devices = devices
-        self.in_shardings = in_shardings
-        self.out_shardings = out_shardings
-        self.mesh = mesh
-        self.platform = devices[0].platform if devices else None
-        self.replicated = NamedSharding(mesh, PartitionSpec())
+    devices: Any
+    in_shardings: Shardings
+    out_shardings: Shardings | None
+    mesh: Mesh
+
+    def __post_init__(self) -> None:
+        check_distinct(self.devices or ())
+        self.platform = self.devices[0].platform if self.devices else None
+        self.replicated = NamedSharding(self.mesh, PartitionSpec())
 
 
 _placements: dict[tuple, Placement] = {}
