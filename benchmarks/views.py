@@ -388,7 +388,7 @@ def main() -> None:
     if options.transformations:
         sections[f"What recording a transformation costs, Python {python}"] = [
             f"{date.today()}, load {load}. Aim: 2. Best of 9 each, in turns, in "
-            "seconds of the CPU. Words wait until somebody looks.",
+            "seconds of the CPU. Texts are made when a view first reads them.",
             "",
             *transformation_costs(),
         ]
@@ -413,7 +413,7 @@ def of_listings(python: str, load: str, costs: bool) -> dict[str, list[str]]:
         f"What recording costs, Python {python}": [
             f"{date.today()}, load {load}. Aim: 2. Best of {REPEATS} each, in turns, "
             "in seconds of the CPU. Cheap equations are `sin` and `mul`, 5 us each; "
-            "words wait until somebody looks.",
+            "texts are made when a view first reads them.",
             "",
             *recording_costs(),
             "",

@@ -60,6 +60,17 @@ SCRIPTS = {
         answer = [evaluate(jnp.ones(3)) for i in range(5)]
         """,
     ),
+    "jit in a loop, called by keyword": (
+        "loop",
+        "a new jit of a lambda",
+        """
+        answer = []
+        for i in range(5):
+            scale = 1.0 + i
+            y = jax.jit(lambda x, *, by, up=1.0: x * scale + by)(jnp.ones(3), by=2.0)
+            answer.append(y)
+        """,
+    ),
     "static": (
         "static",
         "`number` took 6 values",
@@ -71,6 +82,21 @@ SCRIPTS = {
         answer = []
         for i in range(6):
             answer.append(warm(jnp.ones(3), i))
+        """,
+    ),
+    "static, computed with": (
+        "static",
+        "`number` took 6 values",
+        """
+        @partial(jax.jit, static_argnames=("number",))
+        def warm(x, number):
+            rate = number / 2
+            both = np.sin(rate) + np.cos(np.abs(rate))
+            return x[: len(x.shape)] * both
+
+        answer = []
+        for i in range(6):
+            answer.append(warm(jnp.ones(3), number=i))
         """,
     ),
     "static by place": (
@@ -167,6 +193,47 @@ SCRIPTS = {
         answer = []
         for i in range(3):
             answer.append(look(jnp.ones(512)))
+        """,
+    ),
+    "constant, called by keyword": (
+        "constant",
+        "`TABLE` (1,048,576 bytes) is baked into 2 programs",
+        """
+        TABLE = jnp.ones((512, 512))
+
+        def look(x, n):
+            return TABLE @ x * n
+
+        looked = jax.jit(look)
+        answer = [looked(jnp.ones(512), n=2.0), looked(x=jnp.ones(512), n=3.0)]
+        """,
+    ),
+    "constant, beside a default": (
+        "constant",
+        "`TABLE` (1,048,576 bytes) is baked into a program",
+        """
+        TABLE = jnp.ones((512, 512))
+
+        @jax.jit
+        def look(x, n=1.0):
+            return TABLE @ x * n
+
+        answer = []
+        for i in range(3):
+            answer.append(look(jnp.ones(512)))
+        """,
+    ),
+    "types by turns, by keyword": (
+        "type",
+        "by turns",
+        """
+        @jax.jit
+        def scale(x, rate):
+            return x * rate
+
+        answer = []
+        for rate in (2.0, 2.0, np.float32(3), 4.0, np.float32(5)):
+            answer.append(scale(jnp.ones(3), rate=rate))
         """,
     ),
     "donated in vain": (
@@ -347,6 +414,73 @@ def test_faults_behind_a_static_argument() -> None:
     assert isinstance(total, jnp.ndarray)
 
 
+NO_LINES = {
+    "static argument `mode` took 3 values": (
+        "pass few values of `mode`: each makes a program of its own",
+        """
+        @partial(jax.jit, static_argnames=("mode",))
+        def reduced(x, mode):
+            return getattr(jnp, mode)(x)
+
+        answer = [reduced(jnp.ones(3), mode) for mode in ("sum", "max", "min")]
+        """,
+    ),
+    "static argument `number` took 3 values": (
+        "(Python needs its value at line 10)",
+        """
+        @partial(jax.jit, static_argnames=("number",))
+        def repeated(x, number):
+            many = number + 1
+            for _ in range(many):
+                x = jnp.sin(x)
+            return x
+
+        answer = [repeated(jnp.ones(3), number) for number in range(3)]
+        """,
+    ),
+    "`table` (1,048,576 bytes) is baked into a program": (
+        "pass `table` as an argument",
+        """
+        def make():
+            table = jnp.ones((512, 512))
+
+            @jax.jit
+            def look(x):
+                return table @ x
+
+            return look
+
+        look = make()
+        answer = look(jnp.ones(512))
+        """,
+    ),
+}
+
+
+@pytest.mark.parametrize("told", NO_LINES)
+def test_where_a_repaired_line_alone_would_raise_there_is_none(told, tmp_path) -> None:
+    write, script = NO_LINES[told]
+    source = HEAD.replace("LIBRARY", "jax") + textwrap.dedent(script)
+    faults = recorded("jax", source, tmp_path / "train.py").faults
+    (fault,) = [fault for fault in faults if told in fault.words]
+    assert fault.write.endswith(write) and not fault.lines
+
+
+def test_a_line_that_reads_is_called_as_often_as_it_calls() -> None:
+    """A read at the line of a call is no call of its own."""
+    import jax.numpy as jnp
+    import numpy as np
+
+    data = np.ones((100, 3), np.float32)
+    with see.recording() as record:
+        f = jax.jit(lambda w, x: jnp.sum(w * x))
+        for _ in range(6):
+            float(f(jnp.ones(3), data))
+    (fault,) = [f for f in record.finished().told if f.kind == "pushed"]
+    assert fault.words.endswith("is copied to the device at each of 6 calls")
+    assert (fault.count, fault.bytes) == (6, 6 * data.nbytes)
+
+
 def test_fresh_numpy_arrays_are_not_the_same_one() -> None:
     """Python gives the address of an array that is gone to the next one."""
     import jax.numpy as jnp
@@ -379,6 +513,13 @@ def test_fresh_numpy_arrays_are_not_the_same_one() -> None:
         ("y = x.reshape(n, -1)", True),
         ("y = x[:n]", True),
         ("y = x[n]", False),
+        ("k = n + 1; if_ = 1 if k else 2", True),
+        ("k, m = n, 2; y = x[:k]", True),
+        ("k = n; k += 1; y = float(k)", True),
+        ("y = x[: (k := n * 2)]", True),
+        ("k = jnp.sin(n) * x; y = x[: k.shape[0]]", False),
+        ("k = n * x; y = x[: len(k)] if k.ndim else x", False),
+        ("k = x; y = x[: k.ndim]", False),
         ("y = x * n", False),
     ],
 )

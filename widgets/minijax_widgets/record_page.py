@@ -168,7 +168,7 @@ def counts(site: Site) -> str:
     if site.counts.get("read from disk"):
         parts.append(f"{site.counts['read from disk']:,} read from disk")
     if site.waits:
-        parts.append(f"{sum(site.waits.values()):,} waits")
+        parts.append(count_in_words(sum(site.waits.values()), "wait"))
     names = [name for name in site.functions if name != "<lambda>"]
     if names and not site.calls:
         parts.append(", ".join(names[:3]) + (", ..." if len(names) > 3 else ""))

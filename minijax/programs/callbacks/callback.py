@@ -8,9 +8,9 @@ with what it returns:
         kind = ShapeDtypeStruct(x.shape, x.dtype)
         return pure_callback(lambda v: scipy.special.jv(0, v), kind, x)
 
-Since `f` is not traced, nobody knows what it returns before it runs: the caller says so
-by `result_shape_dtypes`, and that is the type of the equation. What `f` returns is held
-against it at every call.
+minijax does not trace `f`, so it cannot know the types of what `f` returns: the caller
+gives them as `result_shape_dtypes`, and they are the types of the equation. Each call
+checks what `f` returns against them.
 
 **What it may do.** The two functions differ in what they promise. A *pure* callback
 depends on its arguments alone and changes nothing. So it may be called twice, or not at

@@ -180,9 +180,9 @@ def _ffi_type(*avals, result_avals: Sequence[Any], has_side_effect: bool, **_) -
 
 
 _no_derivative = refusal(
-    "The FFI call to `{target_name}` cannot be differentiated: nobody knows what the "
-    "native function computes. Wrap it in `custom_jvp` or `custom_vjp`, whose rule may "
-    "be another FFI call."
+    "The FFI call to `{target_name}` cannot be differentiated: minijax cannot see "
+    "what the native function computes. Wrap it in `custom_jvp` or `custom_vjp`, whose "
+    "rule may be another FFI call."
 )
 ffi_call_p.def_jvp_rule(_no_derivative)
 ffi_call_p.def_transpose(_no_derivative)

@@ -448,7 +448,7 @@ class CacheWatch:
     def recording(self) -> CacheRecording:
         """What was seen so far."""
         name = getattr(self.function, "__name__", "function").strip("<>")
-        # Copies: the calls go on while somebody looks at them.
+        # Copies: calls go on, and would change what a view reads.
         calls = [replace(call) for call in self.calls]
         avoidable = sum(call.avoidable for call in calls)  # the rows with advice
         kept = len(self.kept())

@@ -502,25 +502,32 @@ class Ear:
         if isinstance(value, property) and value.fget is not None:
             getter = value.fget
 
-            at, known, is_copied = self.at, self.lines.known, self.is_copied
+            at, host_has, ref = self.at, self.host_has, weakref.ref
+            frame_above, thread = sys._getframe, threading.get_ident
 
             def read(each: Any) -> Any:
                 # What `wait` does, without its detours: each `float(loss)` comes here.
                 # The line is found before the wait, while the device works.
-                if BUSY and threading.get_ident() in BUSY:
+                if BUSY and thread() in BUSY:
                     return getter(each)
-                if not is_copied(each):
+                place, reference = id(each), ref(each)
+                if host_has.get(place) is reference:
                     return getter(each)
-                frame: FrameType | None = sys._getframe(1)
-                while frame and known.get(frame.f_code.co_filename) is False:
-                    frame = frame.f_back
-                site = frame and at.get(id(frame.f_code) + frame.f_lasti)
-                site = site or self.site_at(frame)
+                host_has[place] = reference
+                try:
+                    # Above an array's own `__float__`, which calls this.
+                    frame = frame_above(2)
+                    site = at.get(id(frame.f_code) + frame.f_lasti)
+                except ValueError:  # no such frame
+                    site = None
+                if site is None:
+                    site = self.site_at(frame_above(1))
                 begin = clock()
                 value = getter(each)
                 if site is not None:
-                    site.waited_for.append((begin, clock(), value.nbytes, "copy"))
-                    if len(site.waited_for) >= NOTED:
+                    waits = site.waited_for
+                    waits.append((begin, clock(), value.nbytes, "copy"))
+                    if len(waits) >= NOTED:
                         site.count()
                 return value
 
@@ -634,7 +641,7 @@ class Ear:
             return
         site = self.site(users)
         with COUNTING:
-            site.calls += 1
+            site.noted += 1
             site.seen(clock())
         told = self.moves.setdefault(
             (site.file, site.line),

@@ -12,6 +12,8 @@ import re
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
 from minijax_lab.explain.flight import Ear
 from minijax_lab.explain.flight_facts import Constant, Leaf, Made, Miss, Site
 from minijax_lab.explain.flight_keys import explain
@@ -22,14 +24,17 @@ from minijax_lab.explain.flight_repairs import (
     above_the_loop,
     argument_at,
     argument_node,
-    call_of,
+    edited,
     free_names,
     hoisted,
+    holds,
+    is_visible,
     jit_call,
     kept_on_device,
     lifted,
     local_names,
     replaced_line,
+    with_arguments,
     with_option,
     without_option,
     without_static,
@@ -42,7 +47,8 @@ LEAST_LOOSE = 0.1
 LEAST_SENT = 1 << 16
 # From so many on, reading an array is a habit and no single look at a result.
 MOST_LOOKS = 3
-COUNTED = {"shape": "shapes", "static": "values", "type": "types"}
+# What JAX takes as an argument that is not static.
+NUMBERS = (bool, int, float, complex, np.number, np.bool_)
 
 
 @dataclass
@@ -120,6 +126,11 @@ class Adviser:
             programs = sum(told["names"].values()) // 3
             if programs >= MOST_LOOSE and told["seconds"] >= LEAST_LOOSE:
                 found.append(self.of_loose(place, programs, told))
+        for fault in found:
+            # A line that would not run is not told; the advice stands alone.
+            files = {line.file for line in fault.lines}
+            if not all(holds(self.source(file), fault.lines) for file in files):
+                fault.lines = []
         found.sort(key=lambda fault: (-fault.seconds, -fault.bytes))
         return found
 
@@ -234,12 +245,16 @@ class Adviser:
             words = f"static argument `{name}` is a new function at each call"
             write = f"make the function once, above the loop, and pass that as {name}"
             return Fault("static", site.file, site.line, words, write)
+        if not all(isinstance(value, NUMBERS) for value in values):
+            write = f"pass few values of `{name}`: each makes a program of its own"
+            return Fault("static", site.file, site.line, words, write)
         write = f"take `{name}` out of the static arguments, and compute with it by jnp"
         lines: list[Line] = []
         if not isinstance(made.place, str):
             source = self.source(made.place[0])
             lines, uses = without_static(source, made.place[1], name)
             if uses:
+                lines = []  # they alone would make that line raise
                 listed = ", ".join(str(n) for n in uses[:3])
                 write += f" (Python needs its value at line {listed})"
         return Fault("static", site.file, site.line, words, write, lines)
@@ -433,26 +448,40 @@ class Adviser:
         )
 
     def as_argument(self, made: Made, name: str) -> list[Line]:
-        """The head of the function and its call, with one argument more."""
-        found: list[Line] = []
+        """The head of the function and its calls, with one argument more."""
         source = self.source(made.code_file)
-        statement = source.statement(made.code_line)
-        if isinstance(statement, FUNCTIONS[:2]) and statement.name == made.name:
-            head = source.text(statement.lineno)
-            if head.count(")") and not statement.args.kwonlyargs:
-                before, _, after = head.rpartition(")" if "->" not in head else ") ->")
-                between = ", " if statement.args.args else ""
-                closing = ")" if "->" not in head else ") ->"
-                new = f"{before}{between}{name}{closing}{after}"
-                found.append(source.mend(statement.lineno, head, new))
-        if made.site is not None:
-            source = self.source(made.site.file)
-            call = call_of(source.statement(made.site.line), made.name)
-            if call is not None and call.args:
-                last = call.args[-1]
-                new = f"{source.segment(last)}, {name}"
-                found.append(replaced_line(source, last, new))
-        return found
+        function = source.statement(made.code_line)
+        if not isinstance(function, FUNCTIONS[:2]) or function.name != made.name:
+            return []
+        head = with_arguments(function.args, [name])
+        returns = f" -> {source.segment(function.returns)}" if function.returns else ""
+        new = f"def {function.name}({ast.unparse(head)}){returns}:"
+        old = source.text(function.lineno)
+        if not old.endswith(":") or made.site is None or made.site.file != source.file:
+            return []
+        names = {made.name, *self.bound_to(made)}
+        edits = []
+        for call in ast.walk(source.tree):
+            if not isinstance(call, ast.Call) or source.segment(call.func) not in names:
+                continue
+            if not is_visible(source, name, call):
+                return []
+            given = f"{name}={name}" if call.keywords or head.kwonlyargs else name
+            between = ", " if call.args or call.keywords else ""
+            end = call.end_col_offset - 1  # type: ignore[operator]
+            edits.append((call.end_lineno or 0, end, end, between + given))
+        calls = edited(source, edits)
+        return [source.mend(function.lineno, old, new), *calls] if calls else []
+
+    def bound_to(self, made: Made) -> list[str]:
+        """The names of `step = jax.jit(f)`."""
+        if isinstance(made.place, str):
+            return []
+        source = self.source(made.place[0])
+        statement = source.statement(made.place[1])
+        if not isinstance(statement, ast.Assign) or jit_call(statement) is None:
+            return []
+        return [source.segment(target) for target in statement.targets]
 
     def of_pushed(self, site: Site, pushed: Any) -> Fault:
         """The same NumPy array, copied to the device at each call."""

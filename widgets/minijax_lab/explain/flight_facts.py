@@ -114,13 +114,14 @@ class Site:
     file: str
     line: int
     calls: int = 0
+    noted: int = 0  # calls, waits and copies between devices
     counts: dict[str, int] = field(default_factory=dict)  # trace, lower, compile, ...
     seconds: dict[str, float] = field(default_factory=dict)
     functions: dict[str, int] = field(default_factory=dict)
     misses: list[Miss] = field(default_factory=list)
     missed: int = 0
     times: list[float] = field(default_factory=list)
-    step: int = 1  # one of so many calls is in `times`
+    step: int = 1  # one of so many that were noted is in `times`
     waits: dict[str, int] = field(default_factory=dict)
     waited: float = 0.0  # seconds
     waits_of_host: float = 0.0  # seconds of waiting that work on the host could fill
@@ -141,9 +142,10 @@ class Site:
         calls, waits = self.called[:], self.waited_for[:]
         del self.called[: len(calls)], self.waited_for[: len(waits)]
         begins = calls + [wait[0] for wait in waits]
-        for begin in begins[self.step - 1 - self.calls % self.step :: self.step]:
+        for begin in begins[self.step - 1 - self.noted % self.step :: self.step]:
             self.seen(begin)
-        self.calls += len(begins)
+        self.calls += len(calls)
+        self.noted += len(begins)
         last, unfilled = self.last_wait, 0.0
         for begin, end, _, how in waits:
             self.waits[how] = self.waits.get(how, 0) + 1

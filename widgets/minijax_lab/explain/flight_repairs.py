@@ -11,6 +11,8 @@ import linecache
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 
 @dataclass
 class Line:
@@ -106,10 +108,41 @@ def reaches(node: Any, line: int) -> bool:
 # ---- parts of the repairs ----------------------------------------------------------
 
 
+def edited(source: Source, edits: list[tuple[int, int, int, str]]) -> list[Line]:
+    """Lines with texts in the place of others: (line, first byte, last byte, text)."""
+    mended: dict[int, bytes] = {}
+    # From right to left: what stands left of a text keeps its place.
+    for line, start, end, new in sorted(edits, reverse=True):
+        whole = mended.get(line, source.lines[line - 1].encode())
+        mended[line] = whole[:start] + new.encode() + whole[end:]
+    return [
+        source.mend(line, source.text(line), whole.decode().strip())
+        for line, whole in sorted(mended.items())
+    ]
+
+
 def replaced_line(source: Source, node: Any, new: str) -> Line:
-    """The line of a node with the node replaced."""
-    old = source.text(node.lineno)
-    return source.mend(node.lineno, old, old.replace(source.segment(node), new, 1))
+    """The line of a node with the node replaced; of one on several lines, as it is."""
+    line, start, end = node.lineno, node.col_offset, node.end_col_offset
+    if line != node.end_lineno:
+        return source.mend(line, source.text(line), source.text(line))
+    return edited(source, [(line, start, end, new)])[0]
+
+
+def holds(source: Source, lines: list[Line]) -> bool:
+    """Whether a file is still a program with its repaired lines, each repaired once."""
+    old = [(line.file, line.line) for line in lines if line.old]
+    if len(set(old)) < len(old) or any(line.old == line.new for line in lines):
+        return False
+    whole = dict(enumerate(source.lines, 1))
+    for line in lines:
+        if line.file == source.file and line.old:
+            whole[line.line] = source.indent(line.line) + (line.new or "pass")
+    try:
+        ast.parse("\n".join(whole.values()))
+    except SyntaxError:
+        return False
+    return True
 
 
 def jit_call(statement: Any) -> Any:
@@ -148,6 +181,20 @@ def assigned(node: Any) -> set[str]:
     }
 
 
+def is_visible(source: Source, name: str, node: Any) -> bool:
+    """Whether what a file sets by a name can be read where a node stands."""
+    scopes = {
+        source.around(each, FUNCTIONS)
+        for each in ast.walk(source.tree)
+        if isinstance(each, ast.Name)
+        and each.id == name
+        and isinstance(each.ctx, ast.Store)
+    }
+    while node is not None and node not in scopes:
+        node = source.around(node, FUNCTIONS)
+    return not scopes or node in scopes
+
+
 def local_names(source: Source, statement: Any) -> set[str]:
     """The names of the function around a statement."""
     function: Any = source.around(statement, FUNCTIONS[:2])
@@ -156,6 +203,19 @@ def local_names(source: Source, statement: Any) -> set[str]:
     return assigned(function) | {
         a.arg for a in ast.walk(function.args) if isinstance(a, ast.arg)
     }
+
+
+def with_arguments(arguments: ast.arguments, names: list[str]) -> ast.arguments:
+    """A function's arguments and more, which go by keyword where places are taken."""
+    more = [ast.arg(name) for name in names]
+    plain = not (arguments.defaults or arguments.vararg or arguments.kwonlyargs)
+    kept = {field: getattr(arguments, field) for field in arguments._fields}
+    if plain and not arguments.kwarg:
+        return ast.arguments(**kept | {"args": [*arguments.args, *more]})
+    kept["kwonlyargs"] = [*arguments.kwonlyargs, *more]
+    return ast.arguments(
+        **kept | {"kw_defaults": [*arguments.kw_defaults, *[None] * len(more)]}
+    )
 
 
 def hoisted(
@@ -175,9 +235,8 @@ def hoisted(
         write = f"make it once, above the loop, and pass {', '.join(changed)} to it"
         if not isinstance(function, ast.Lambda) or not (direct or plain):
             return [], write
-        body = source.segment(function.body)
-        own = [source.segment(arg) for arg in function.args.args]
-        made = f"lambda {', '.join([*own, *changed])}: {body}"
+        head = ast.unparse(with_arguments(function.args, changed))
+        made = f"lambda {head}: {source.segment(function.body)}"
         text = text.replace(source.segment(function), made)
     above = source.mend(loop.lineno, "", f"{name} = {text}", "above the loop")
     if plain:
@@ -185,6 +244,9 @@ def hoisted(
         return [above, source.mend(line, source.text(line), more.strip())], write
     if changed:
         given = [source.segment(arg) for arg in called.args] + changed
+        if called.keywords:
+            given = [source.segment(arg) for arg in [*called.args, *called.keywords]]
+            given += [f"{each}={each}" for each in changed]
         old, new = called, f"{name}({', '.join(given)})"
     else:
         old, new = call, name
@@ -230,7 +292,7 @@ def without_static(
         more = by_jnp(source, function, name)
         names = [arg.arg for arg in function.args.args]
         number = names.index(name) if name in names else -1
-        uses = sorted(set(python_uses(function, name)))
+        uses = sorted({*python_uses(function, name)} - {line.line for line in more})
     for node in ast.walk(statement) if statement is not None else ():
         if not isinstance(node, ast.keyword) or node.arg is None:
             continue
@@ -256,24 +318,57 @@ def without_static(
 
 def by_jnp(source: Source, function: Any, name: str) -> list[Line]:
     """The lines on which NumPy computes with an argument, with jnp instead."""
+    names = computed_from(function, name)
+    calls = [
+        node
+        for node in ast.walk(function)
+        if isinstance(node, ast.Call)
+        and source.segment(node.func).rpartition(".")[0] in ("np", "numpy", "math")
+        and hasattr(np, source.segment(node.func).rpartition(".")[2])
+        and any(has_value_read(part, names) for part in node.args)
+    ]
+    if "jnp" not in "\n".join(source.lines):
+        return []
     found = []
-    for node in ast.walk(function):
-        if not isinstance(node, ast.Call):
-            continue
-        head, _, method = source.segment(node.func).rpartition(".")
-        reads = any(isinstance(n, ast.Name) and n.id == name for n in ast.walk(node))
-        if head in ("np", "numpy", "math") and reads:
-            found.append(replaced_line(source, node.func, f"jnp.{method}"))
-    return found
+    for call in calls:
+        func: Any = call.func
+        start, end = func.col_offset, func.end_col_offset
+        method = source.segment(call.func).rpartition(".")[2]
+        found.append((call.lineno, start, end, f"jnp.{method}"))
+    return edited(source, found)
 
 
 # They compare numbers, or make Python's own of them, which a tracer refuses.
 PYTHON_ONLY = ("range", "int", "float", "complex", "bool", "min", "max", "sorted")
 
 
+ASSIGNS = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.NamedExpr)
+
+
+def computed_from(function: Any, name: str) -> set[str]:
+    """A name, and those that a function assigns what it computes from that value."""
+    names, before = {name}, 0
+    while len(names) > before:
+        before = len(names)
+        for node in ast.walk(function):
+            value = getattr(node, "value", None)
+            if isinstance(node, ASSIGNS) and value and has_value_read(value, names):
+                targets = [*getattr(node, "targets", ()), getattr(node, "target", None)]
+                names |= set().union(*map(stored_names, targets))
+    return names
+
+
+def stored_names(target: Any) -> set[str]:
+    """The names that an assignment sets; an entry of a container sets none."""
+    if isinstance(target, (ast.Tuple, ast.List)):
+        return set().union(*map(stored_names, target.elts))
+    return {target.id} if isinstance(target, ast.Name) else set()
+
+
 def python_uses(function: Any, name: str) -> list[int]:
     """The lines of a function at which Python, not JAX, needs a value."""
     found = []
+    names = computed_from(function, name)
     for node in ast.walk(function):
         parts: list[Any] = []
         if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)):
@@ -290,7 +385,7 @@ def python_uses(function: Any, name: str) -> list[int]:
                 parts = node.args
             else:
                 parts = shape_arguments(node, head)
-        found += [part.lineno for part in parts if part and has_value_read(part, name)]
+        found += [part.lineno for part in parts if part and has_value_read(part, names)]
     return found
 
 
@@ -316,14 +411,24 @@ def shape_arguments(call: Any, head: str) -> list[Any]:
     return call.args[begin:end] + named
 
 
-def has_value_read(node: Any, name: str) -> bool:
-    """Whether an expression reads a name, other than by `is`: that needs no value."""
+# What a tracer tells without a value.
+KNOWN = {"shape", "ndim", "dtype", "size"}
+
+
+def has_value_read(node: Any, names: set[str]) -> bool:
+    """Whether an expression reads the value of one of some names: `is`, `len` and what
+    a type knows need none."""
     if isinstance(node, ast.Compare):
         if all(isinstance(each, (ast.Is, ast.IsNot)) for each in node.ops):
             return False
+    if isinstance(node, ast.Attribute) and node.attr in KNOWN:
+        return False
+    if isinstance(node, ast.Call):
+        if ast.unparse(node.func) in ("len", "isinstance", "type"):
+            return False
     if isinstance(node, ast.Name):
-        return node.id == name
-    return any(has_value_read(each, name) for each in ast.iter_child_nodes(node))
+        return node.id in names
+    return any(has_value_read(each, names) for each in ast.iter_child_nodes(node))
 
 
 def without_option(source: Source, line: int, options: tuple[str, ...]) -> list[Line]:

@@ -127,10 +127,10 @@ class Recording:
 
 
 def later(kind: type[R], finish: Callable[[], R]) -> R:
-    """A recording that `finish` makes when somebody looks at it for the first time.
+    """A recording that `finish` makes when its first attribute is read.
 
-    Watching a program must cost little; texts, names and places in the source are
-    needed only by who looks.
+    Watching a program must cost little, and only views need texts, names and places in
+    the source.
     """
     recording = object.__new__(kind)
     recording.__dict__["_finish"] = finish

@@ -128,8 +128,8 @@ def record_trace(
     """Traces `function` on the given arguments, and records how.
 
     An exception of the function is recorded as its last step and not raised. With
-    `values` a small program of small arrays is run when somebody looks. Raises
-    TypeError if `function` cannot be called.
+    `values`, the view runs a small program of small arrays when it is first read.
+    Raises TypeError if `function` cannot be called.
     """
     if not callable(function):
         raise TypeError(
@@ -169,8 +169,8 @@ class _Frame:
 class _Watch:
     """Watches one tracing, and keeps little more than what it is told.
 
-    Texts, places in the source and the names of variables wait until somebody looks at
-    the recording.
+    The recording makes texts, places in the source and the names of variables when a
+    view first reads it.
     """
 
     def __init__(self, function: Callable[..., Any]) -> None:
@@ -232,7 +232,7 @@ class _Watch:
         if closed is None:
             return self.recording(None, {})
         self.find_leaks()
-        # A global may hold something else by the time somebody looks.
+        # A global may hold something else when a view first reads the recording.
         known = names_of_values(self.function)
         given = small_inputs(tree_leaves((args, kwargs))) if values else None
         return later(TraceRecording, lambda: self.recording(closed, known, given))
