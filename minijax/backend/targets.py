@@ -101,7 +101,7 @@ class Target:
           JaxRuntimeError: XLA's own error, if it refuses the program.
           ValueError: if the settings want more devices than there are.
         """
-        devices = self.first(getattr(settings, "num_devices", 1))
+        devices = self.first(getattr(settings, "num_partitions", 1))
         options, flags = settings.make_options(devices)
         if debug is not None:
             debug(options.executable_build_options.debug_options)

@@ -22,7 +22,7 @@ from minijax.backend.build_settings import BuildSettings
 from minijax.compile import cross_compiling, tokens
 from minijax.compile.compiler_options import check_options
 from minijax.compile.jit_api import struct_of
-from minijax.compile.placing import buffer_on
+from minijax.compile.placing import buffer_on, device_put
 from minijax.core import compiler, dispatch, errors, language, lowering, runtime
 from minijax.core import jit as pjit
 from minijax.core.array import Array, default_device
@@ -487,6 +487,9 @@ class Compiled(_CompiledStage):
             )
         name = self._traced.fun_name
         dispatch.check_arguments(name, self._traced.jaxpr.in_avals, leaves)
+        device = getattr(self._traced._options, "device", None)
+        if device is not None:  # that of `jit(f, device=)`
+            leaves = [device_put(leaf, device) for leaf in leaves]
         self._check_places(leaves)
         if hasattr(self._program, "buffers_of"):
             buffers = self._program.buffers_of(leaves)

@@ -23,7 +23,7 @@ from .runtime import DeviceList, release_references, result_handler, xc
 
 @dataclasses.dataclass(frozen=True)
 class CompileSettings:
-    """How a program is compiled, for one device.
+    """How a program is compiled.
 
     Attributes:
       options: XLA flags by name, as in `xla_cpu_enable_fast_math`; unknown names raise
@@ -41,8 +41,8 @@ class CompileSettings:
         """
         options = xc.CompileOptions()
         options.num_replicas = 1
-        options.num_partitions = 1
-        assignment = np.asarray([[devices[0].id]], dtype=np.int64)
+        options.num_partitions = len(devices)
+        assignment = np.asarray([[one.id for one in devices]], dtype=np.int64)
         options.device_assignment = xc.DeviceAssignment.create(assignment)
         build = options.executable_build_options
         build.use_spmd_partitioning = True

@@ -43,10 +43,9 @@ class _Pjit:
         with override("mesh", mesh):
             return getattr(self._in_mesh, name)(*args, **kwargs)
 
-    # As those of what `jit` returns.
-    trace = functools.partialmethod(_run, "trace")
-    lower = functools.partialmethod(_run, "lower")
-    eval_shape = functools.partialmethod(_run, "eval_shape")
+    def __getattr__(self, name: str) -> Callable:
+        method = getattr(object.__getattribute__(self, "_plain"), name)
+        return functools.wraps(method)(functools.partial(self._run, name))
 
 
 def pjit(

@@ -18,7 +18,7 @@ import numpy as np
 from minijax.core import api, autodiff, dtypes, errors, partial_eval, signatures
 from minijax.core.api import differentiated
 from minijax.core.errors import api_boundary
-from minijax.core.language import get_aval
+from minijax.core.language import get_aval, typecompat
 from minijax.core.rules import Accumulator, instantiate
 from minijax.core.signatures import CallSignature, check_callable
 from minijax.core.trees import tree_flatten, tree_leaves, tree_structure, tree_unflatten
@@ -116,7 +116,7 @@ def _push(derivative: api.Derivative, residuals: Sequence[Any], *tangents: Any) 
     for tangent, primal_aval in zip(flat, in_avals):
         expected = primal_aval.to_tangent_aval()
         actual = get_aval(tangent)
-        if (expected.shape, expected.dtype) != (actual.shape, actual.dtype):
+        if not typecompat(expected, actual):
             raise errors.value_error(
                 "linearized function called on tangent values inconsistent with the "
                 f"original primal values: got tangent type {actual.str_short()} for "
@@ -202,7 +202,7 @@ def linear_transpose(
             )
         for ct, aval in zip(cotangents, out_avals):
             actual = get_aval(ct)
-            if (actual.shape, actual.dtype) != (aval.shape, aval.dtype):
+            if not typecompat(aval, actual):
                 raise errors.type_error(
                     "linear_transpose cotangent does not match function output: "
                     f"expected {aval.str_short()}, got {actual.str_short()}"

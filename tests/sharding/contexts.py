@@ -468,3 +468,24 @@ def results_that_are_compiled(lib):
     jitted = lib.mj.jit(lambda x: (x * 2, x.sum()))
     compiled = jitted.lower(lib.put(lib.numbers(8, 8), "x")).compile()
     return [f"{one.shape} {one.dtype} {one.format}" for one in compiled.out_info]
+
+
+@case
+def lowered_on_a_device(lib):
+    third = lib.mj.devices()[3]
+    first = lib.mj.device_put(lib.numbers(8), lib.mj.devices()[1])
+    compiled = lib.mj.jit(lambda x: x * 2, device=third).lower(first).compile()
+    return [compiled(x) for x in (first, lib.numbers(8), lib.put(lib.numbers(8), "x"))]
+
+
+@case
+def lowered_for_arguments_that_lie_elsewhere(lib):
+    jitted = lib.mj.jit(lambda x: x * 2, in_shardings=lib.on(None, "y"))
+    return jitted.lower(lib.put(lib.numbers(8, 8), "x")).as_text()
+
+
+@case
+def pjit_has_the_methods_of_jit(lib):
+    jitted = _pjit(lib, lambda x: x * 2)
+    jitted.clear_cache()
+    return "partial" in str(jitted.lower.__doc__), jitted.eval_shape(1.0).dtype.name

@@ -811,3 +811,36 @@ _several(
         lambda c, _: (lib.numbers(8, 8) * 1, None), x, None, length=2
     )[0],
 )
+
+
+def _rows(lib, x):
+    return lib.put(np.arange(8, dtype=np.int32), "x", mesh=x.sharding.mesh)
+
+
+_several(
+    updated_as_cut=lambda lib, x: x.at[:].set(x * 2),
+    updated_by_a_number=lambda lib, x: x.at[:].set(0.0),
+    updates_cut_by_themselves=lambda lib, x: (
+        lib.lax.slice_in_dim(_reshard(lib, x), 0, 8)
+        .at[1:3]
+        .set(_reshard(lib, x, None, "y")[1:3], out_sharding=lib.P("x"))
+    ),
+    updated_at_cut_rows=lambda lib, x: _reshard(lib, x).at[_rows(lib, x)].set(1.0),
+    updated_as_asked=lambda lib, x: x.at[_rows(lib, x)].set(
+        x, out_sharding=lib.on("x", mesh=x.sharding.mesh)
+    ),
+    gradient_of_rows=lambda lib, x: _summed_gradient(
+        lib, lambda x: x[:, np.array([1, 1, 2])], _reshard(lib, x, "x")
+    ),
+    clone_of_keys=lambda lib, x: lib.mj.random.key_data(
+        lib.mj.random.clone(
+            lib.put(lib.mj.random.split(lib.mj.random.key(0), 8), "x", mesh=None)
+        )
+    ).sum(),
+    tangent_of_another_cut=lambda lib, x: lib.mj.linearize(lambda v: v * v, x)[1](
+        _reshard(lib, x, "y")
+    ),
+    cotangent_of_another_cut=lambda lib, x: lib.mj.linear_transpose(lambda v: v * 2, x)(
+        _reshard(lib, x, "y")
+    ),
+)

@@ -267,10 +267,49 @@ _several(
     put_unreduced=lambda t: str(t.mj.typeof(t.mj.device_put(t.m, t.P(**_U)))),
 )
 
+
+def _updated(update, jit=False):
+    """A ref of addends, changed by a function of `(t, ref, addends)`."""
+
+    def run(t):
+        def changed(u):
+            ref = t.mj.new_ref(u)
+            update(t, ref, u)
+            return ref[...]
+
+        return t.told((t.mj.jit(changed) if jit else changed)(t.u))
+
+    return run
+
+
+def _add_thrice(t, ref, u):
+    def step(i, total):
+        ref[...] = ref[...] + u
+        return total + i
+
+    t.lax.fori_loop(0, 3, step, 0)
+
+
+def _set(t, ref, u):
+    ref[...] = u + u
+
+
+def _set_to_a_sum_refused(t, ref, u):
+    ref[...] = t.sharding.reshard(u, t.P(None, None))
+
+
+_several(
+    ref_read=lambda t: t.told(t.mj.freeze(t.mj.new_ref(t.u))),
+    ref_set=_updated(_set),
+    ref_set_in_jit=_updated(_set, jit=True),
+    ref_added_in_a_loop=_updated(_add_thrice, jit=True),
+    ref_set_to_a_sum_refused=_updated(_set_to_a_sum_refused),
+    ref_of_sines_refused=_updated(lambda t, ref, u: t.jnp.sin(ref[...])),
+)
+
 # What minijax does not do with the words, and must not forget either. `pure_callback`
 # is refused as well, but ends the process in JAX.
 NOT_HERE = {
-    "ref": lambda t: t.mj.new_ref(t.u)[...],
     "constraint": lambda t: t.mj.jit(
         lambda u: t.lax.with_sharding_constraint(u, t.P(None, None))
     )(t.u),

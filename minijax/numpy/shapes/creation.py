@@ -217,7 +217,8 @@ def laid_out(function: Callable[..., Array], place: Any, *args: Any) -> Array:
 
     On an Explicit mesh the compiler decides about the cuts inside of the function.
     """
-    if place is None or not changes_type(args[0], place):
+    explicit = isinstance(place, NamedSharding) and place.mesh._any_axis_explicit
+    if place is None or not (explicit or changes_type(args[0], place)):
         return placed(function(*args), place)
     leaves, tree = trees.tree_flatten(args)
     given = {i: leaf for i, leaf in enumerate(leaves) if hasattr(leaf, "dtype")}

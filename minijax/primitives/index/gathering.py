@@ -30,7 +30,7 @@ from minijax.core.language import (
     get_aval,
     physical_aval,
 )
-from minijax.core.rules import Shape, is_linear, moveaxis, not_mapped
+from minijax.core.rules import Shape, Zero, instantiate, is_linear, moveaxis, not_mapped
 from minijax.primitives.elementwise import comparing
 from minijax.primitives.index.index_vectors import (
     GatherDimensionNumbers,
@@ -165,7 +165,7 @@ def _gather_transpose(ct, operand, indices, *, dimension_numbers, **params) -> l
     if not is_linear(operand):
         return [None, None]
     del params["slice_sizes"], params["fill_value"]
-    zeros = broadcasting.full(operand.shape, 0, get_aval(ct).dtype)
+    zeros = instantiate(Zero(operand.aval))
     numbers = ScatterDimensionNumbers(*dimension_numbers)
     return [scatter_add(zeros, indices, ct, numbers, **params), None]
 

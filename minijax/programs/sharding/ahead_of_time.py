@@ -16,6 +16,7 @@ from minijax.core import dispatch, hlo, lowering
 from minijax.core.array import Array
 from minijax.core.jit import UNSPECIFIED, settings_of
 from minijax.core.state import state
+from minijax.programs.sharding.jit_shardings import check_place
 from minijax.programs.sharding.partitioned import (
     annotate,
     in_shardings_of,
@@ -41,10 +42,13 @@ def place_of(traced: stages.Traced) -> tuple[Any, bool]:
     given = params["in_shardings"][len(traced._traced.outer) :]
     ins = []
     apart = lie_on_several(leaves)
+    moving = getattr(traced._options, "device", None) is not None
     for leaf, wanted in zip(leaves, given, strict=True):
         held = getattr(leaf, "sharding", None)
         here = apart and type(leaf) is Array and leaf.committed
         held = held if here or is_spread(held) else None
+        if wanted is not UNSPECIFIED and not moving:
+            check_place(leaf, wanted)
         ins.append(held if wanted is UNSPECIFIED else wanted)
     settings = settings_of(params)
     outs = settings[-1]

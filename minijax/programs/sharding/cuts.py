@@ -97,7 +97,7 @@ ELEMENTWISE = (
     "convert_element_type copy cos cosh digamma erf erf_inv erfc exp exp2 expm1 floor "
     "imag integer_pow is_finite lgamma log log1p logistic neg not population_count "
     "real reduce_precision round rsqrt sign sin sinh sqrt square stage stop_gradient "
-    "tan tanh add_any name random_gamma_grad"
+    "tan tanh add_any name random_gamma_grad random_clone"
 ).split()
 
 
@@ -523,19 +523,25 @@ def _scatter(ins: Types, params: Params, outs: Types) -> list[Cut]:
     )
     gone = {*numbers.inserted_window_dims, *batches}
     windows = [axis for axis in range(operand.ndim) if axis not in gone]
-    sizes = dict(zip(windows, (updates.shape[d] for d in numbers.update_window_dims)))
+    places = dict(zip(windows, numbers.update_window_dims))
     scattered = [d for d in range(updates.ndim) if d not in numbers.update_window_dims]
     of_indices, of_updates = cut_of(indices), cut_of(updates)
     cut = list(cut_of(operand))
+    loose = [of_indices[-1]]
+    for place, (row, part) in enumerate(zip(scattered, of_indices)):
+        if place not in batches.values():
+            loose += [part, of_updates[row]]
     for axis, part in enumerate(cut):
-        found = {part} - {None}
+        found = {part}
         if axis in batches:
             place = batches[axis]
-            found |= {of_indices[place], of_updates[scattered[place]]} - {None}
-            cut[axis] = next(iter(found), None)
-        elif sizes.get(axis) == operand.shape[axis]:
-            found = set()
-        if len(found) > (axis in batches):
+            found |= {of_indices[place], of_updates[scattered[place]]}
+            cut[axis] = next(iter(found - {None}), None)
+        elif axis in places:
+            found.add(of_updates[places[axis]])
+            if updates.shape[places[axis]] == operand.shape[axis]:
+                found -= {part}  # the updates are repeated as the operand is cut
+        if any(loose) or len(found - {None}) > (axis in batches):
             fail(
                 "Use `.at[...].set/add/mul/...(out_sharding=)` to provide output "
                 "PartitionSpec for the scatter update as out sharding could not be "

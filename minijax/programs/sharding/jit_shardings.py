@@ -179,8 +179,8 @@ def _specified(sharding: Any) -> Any:
 def _moved(leaf: Any, sharding: Any) -> Any:
     """The argument, moved to where `in_shardings` places it.
 
-    Raises ValueError if it is committed to another place, and for an array of NumPy
-    that would be cut over several processes: each could have another one.
+    Raises ValueError as `check_place`, and for an array of NumPy that would be cut over
+    several processes: each could have another one.
     """
     if sharding is None or isinstance(leaf, Tracer):
         return leaf
@@ -199,15 +199,28 @@ def _moved(leaf: Any, sharding: Any) -> Any:
             "`minijax.make_array_from_process_local_data`, or `minijax.device_put` of "
             "an array that all processes have."
         )
-    if type(leaf) is Array and leaf.sharding.memory_kind != sharding.memory_kind:
+    check_place(leaf, sharding)
+    lies = type(leaf) is Array and leaf.committed
+    if lies and leaf.sharding.is_equivalent_to(sharding, leaf.ndim):
+        return leaf
+    if is_spread(sharding):
+        moved = put_on_several(leaf, sharding)
+        # As in JAX, the type is that of what was passed: no axis cuts it.
+        return wrap_as(moved._buffer, get_aval(leaf), sharding)
+    return placing.device_put(leaf, sharding)
+
+
+def check_place(leaf: Any, sharding: Any) -> None:
+    """ValueError for an array that is committed elsewhere than `in_shardings` says."""
+    if type(leaf) is not Array:
+        return
+    if leaf.sharding.memory_kind != sharding.memory_kind:
         raise errors.value_error(
             f"in_shardings names the memory {sharding.memory_kind}, and the argument "
             f"of type {leaf.aval.str_short()} lies in {leaf.sharding.memory_kind}. "
             "Move the argument first: `minijax.device_put(x, sharding)`."
         )
-    if type(leaf) is Array and leaf.committed:
-        if leaf.sharding.is_equivalent_to(sharding, leaf.ndim):
-            return leaf
+    if leaf.committed and not leaf.sharding.is_equivalent_to(sharding, leaf.ndim):
         if leaf.sharding.num_devices > 1 or not sharding.is_fully_replicated:
             raise errors.value_error(
                 "Sharding passed to jit does not match the sharding on the respective "
@@ -215,11 +228,6 @@ def _moved(leaf: Any, sharding: Any) -> Any:
                 f"for arg type: {leaf.aval.str_short()}. Move the argument first: "
                 "`minijax.device_put(x, sharding)`."
             )
-    if is_spread(sharding):
-        moved = put_on_several(leaf, sharding)
-        # As in JAX, the type is that of what was passed: no axis cuts it.
-        return wrap_as(moved._buffer, get_aval(leaf), sharding)
-    return placing.device_put(leaf, sharding)
 
 
 @jit_api.jit_with_shardings.attach

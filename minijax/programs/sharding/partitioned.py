@@ -309,7 +309,7 @@ def annotate(
     one = hlo_parts.int_attribute(1, 32)
     module.operation.attributes["mhlo.num_replicas"] = one
     hlo_parts.call_out_from_first_device(module)
-    main = next(op for op in module.body.operations if _name_of(op) == "main")
+    main = hlo.ir.SymbolTable(module.operation)["main"]
     offset = len(main.arguments) - len(ins)
     before: list[Any] = [placement.replicated] * offset
     attributes = []
@@ -346,12 +346,6 @@ def annotate(
             *(sharding is None for sharding in outs),
         ),
     )
-
-
-def _name_of(operation: Any) -> str:
-    attributes = operation.attributes
-    name = attributes["sym_name"] if "sym_name" in attributes else None
-    return "" if name is None else name.value
 
 
 def _dicts(main: Any, name: str, count: int) -> Any:

@@ -45,7 +45,7 @@ _JOINING = {
 }
 # These say in the types of their own what becomes of the words.
 _OWN_WORDS = CARRYING | CASTING | EXCHANGING | {"reshard", "sharding_constraint"}
-_OWN_WORDS |= {"dce_sink"}
+_OWN_WORDS |= {"dce_sink", "new_ref", "freeze", "free_ref", "get", "swap", "addupdate"}
 _OWN_WORDS -= {"call_exported", "custom_linear_solve", "pallas_call", "run_state"}
 
 
