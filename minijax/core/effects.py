@@ -26,6 +26,9 @@ class Effect:
         """
         return self
 
+    def __repr__(self) -> str:
+        return type(self).__name__.removesuffix("Effect")
+
 
 def _renamed(effects: Iterable[Effect], rename: Callable[[Any], Any]) -> frozenset:
     found = [effect.renamed(rename) for effect in effects]
@@ -52,8 +55,8 @@ class EffectTypeSet:
     def __init__(self) -> None:
         self._effect_types: set[type[Effect]] = set()
 
-    def add_type(self, effect_type: type[Effect]) -> None:
-        self._effect_types.add(effect_type)
+    def add_type(self, *effect_types: type[Effect]) -> None:
+        self._effect_types.update(effect_types)
 
     def contains(self, effect: Effect) -> bool:
         return isinstance(effect, tuple(self._effect_types))

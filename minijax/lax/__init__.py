@@ -167,5 +167,6 @@ __getattr__, __dir__, __all__ = _late_names(
     {
         "minijax.programs.linear_algebra.fourier": "FftType fft fft_p",
         "minijax.programs.rare.composites": "composite",
+        "minijax.programs.rare.scaled_products": "scaled_dot",
     },
 )

@@ -17,26 +17,17 @@ from minijax.core.effects import (
 class IOEffect(Effect):
     """A callback runs, once for each time the program reaches it."""
 
-    def __str__(self) -> str:
-        return "IO"
-
 
 class OrderedIOEffect(Effect):
     """As `IOEffect`, and callbacks run in the order of the program."""
-
-    def __str__(self) -> str:
-        return "OrderedIO"
 
 
 io_effect = IOEffect()
 ordered_io_effect = OrderedIOEffect()
 
-for _io in (IOEffect, OrderedIOEffect):
-    lowerable_effects.add_type(_io)
-    control_flow_allowed_effects.add_type(_io)
+lowerable_effects.add_type(IOEffect, OrderedIOEffect)
+control_flow_allowed_effects.add_type(IOEffect, OrderedIOEffect)
 ordered_effects.add_type(OrderedIOEffect)
 # Ordered effects that a program on several devices may have, too.
 shardable_ordered_effects = EffectTypeSet()
 shardable_ordered_effects.add_type(OrderedIOEffect)
-
-del _io

@@ -4,6 +4,7 @@ import functools
 import re
 
 import jax
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -169,3 +170,95 @@ def test_a_name_without_namespace_computes_eagerly():
     for lib in LIBRARIES:
         np.testing.assert_array_equal(named(lib, "plain")(X), 2 * X)
     assert named(minijax, fun=softmax_of).__name__ == "softmax_of"
+
+
+# ---- scaled_dot ----------------------------------------------------------------------
+
+F8, SCALES, BF16 = ml_dtypes.float8_e4m3fn, ml_dtypes.float8_e8m0fnu, ml_dtypes.bfloat16
+# Shapes of lhs, rhs and their scales (None: not given), and the keywords.
+SCALED = {
+    "a matrix": ((4, 8), (8, 6), (4, 2), (2, 6), {}),
+    "in float32": (
+        *((4, 8), (8, 6), (4, 2), (2, 6)),
+        {"preferred_element_type": np.float32},
+    ),
+    "a batch": ((2, 4, 8), (2, 8, 6), (2, 4, 4), (2, 2, 6), {}),
+    "one scale": ((4, 8), (8, 6), None, (2, 6), {}),
+    "rows with rows": (
+        *((4, 8), (6, 8), (4, 2), (6, 4)),
+        {"dimension_numbers": (((1,), (1,)), ((), ()))},
+    ),
+    "two contracted": (
+        *((4, 8, 6), (8, 6, 2), (4, 2, 3), (2, 3, 2)),
+        {"dimension_numbers": (((1, 2), (0, 1)), ((), ()))},
+    ),
+}
+WRONG_SCALES = {
+    "no divisor": ((4, 8), (8, 6), (4, 3), (2, 6), {}),
+    "one for each entry": ((4, 8), (8, 6), (4, 8), (2, 6), {}),
+    "another rank": ((4, 8), (8, 6), (4,), (2, 6), {}),
+    "fewer rows": ((4, 8), (8, 6), (1, 2), (2, 6), {}),
+    "vectors": ((8,), (8,), None, None, {}),
+    "other sizes": ((4, 8), (7, 6), None, None, {}),
+}
+
+
+def scaled(lib, case, dtype=F8):
+    """The product as a function of its operands, and the operands."""
+    *shapes, keywords = case
+    numbers = np.random.default_rng(0)
+    kinds = [dtype, dtype, SCALES, SCALES]
+    names = ["lhs", "rhs", "lhs_scale", "rhs_scale"]
+    given = {
+        name: (2.0 ** numbers.integers(-2, 3, size=shape)).astype(kind)
+        for name, shape, kind in zip(names, shapes, kinds)
+        if shape is not None
+    }
+
+    def product(*values):
+        named = dict(zip(given, values))
+        both = named.pop("lhs"), named.pop("rhs")
+        return lib.lax.scaled_dot(*both, **named, **keywords)
+
+    return product, [lib.numpy.asarray(value) for value in given.values()]
+
+
+@pytest.mark.parametrize("dtype", [F8, BF16])
+@pytest.mark.parametrize("name", SCALED)
+def test_scaled_products_as_jax(name, dtype):
+    (theirs, given), (ours, args) = (
+        scaled(lib, SCALED[name], dtype) for lib in LIBRARIES
+    )
+    assert str(minijax.make_jaxpr(ours)(*args)) == str(jax.make_jaxpr(theirs)(*given))
+    expected = theirs(*given)
+    found = [ours(*args), minijax.jit(ours)(*args)]
+    batch = [minijax.numpy.stack([x, x], 1) for x in args]
+    axes = ([1] * len(args), [1] + [None] * (len(args) - 1))
+    found += [*minijax.vmap(ours, axes[0])(*batch)]
+    found += [*minijax.vmap(ours, axes[1])(batch[0], *args[1:])]
+    for result in found:
+        assert (result.dtype, result.shape) == (expected.dtype, expected.shape)
+        np.testing.assert_array_equal(np.asarray(result), np.asarray(expected))
+
+
+def test_a_scaled_product_is_a_composite():
+    product, args = scaled(minijax, SCALED["a batch"])
+    text = minijax.jit(product).lower(*args).as_text()
+    assert 'stablehlo.composite "xla.scaled_dot"' in text
+
+
+@pytest.mark.parametrize("name", WRONG_SCALES)
+def test_scaled_products_refuse_as_jax(name):
+    (theirs, given), (ours, args) = (
+        scaled(lib, WRONG_SCALES[name]) for lib in LIBRARIES
+    )
+    with pytest.raises(TypeError):
+        theirs(*given)
+    with pytest.raises(TypeError, match=r"scaled_dot|dot_general"):
+        ours(*args)
+
+
+def test_a_scaled_product_has_no_derivative():
+    product, (x, *rest) = scaled(minijax, SCALED["a matrix"], BF16)
+    with pytest.raises(NotImplementedError, match="scaled_dot"):
+        minijax.jvp(lambda x: product(x, *rest), (x,), (x,))

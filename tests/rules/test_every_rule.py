@@ -144,7 +144,7 @@ REACHED_ELSEWHERE = {
         "tests/programs/test_custom_rules.py",
     ),
     **dict.fromkeys("remat2 name".split(), "tests/programs/test_checkpoint.py"),
-    "composite": "tests/programs/test_composites.py",
+    **dict.fromkeys(["composite", "scaled_dot"], "tests/programs/test_composites.py"),
     "ffi_call": "tests/programs/test_foreign_calls.py",
     "call_exported": "tests/exporting/test_exported.py",
     "layout_constraint": "tests/programs/test_stages.py",

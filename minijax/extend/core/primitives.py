@@ -12,7 +12,7 @@ from minijax.exporting import exported  # noqa: F401
 from minijax.programs import checkpointing  # noqa: F401
 from minijax.programs.callbacks import debug_callbacks, foreign_calls  # noqa: F401
 from minijax.programs.custom import custom_vmap_rule  # noqa: F401
-from minijax.programs.rare import composites  # noqa: F401
+from minijax.programs.rare import composites, scaled_products  # noqa: F401
 from minijax.programs.shard_map import mapping  # noqa: F401
 from minijax.random import gamma_sampling  # noqa: F401
 

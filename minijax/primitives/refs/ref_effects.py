@@ -87,10 +87,8 @@ for _allowed in (
     remat_allowed_effects,
     partial_eval_kept_effects,
 ):
-    _allowed.add_type(RefEffect)
-    _allowed.add_type(InternalMutableArrayEffect)
+    _allowed.add_type(RefEffect, InternalMutableArrayEffect)
 
 del _allowed
 
-dceable_effects.add_type(ReadEffect)
-dceable_effects.add_type(InternalMutableArrayEffect)
+dceable_effects.add_type(ReadEffect, InternalMutableArrayEffect)

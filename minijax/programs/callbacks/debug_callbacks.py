@@ -61,30 +61,23 @@ logger = logging.getLogger(__name__)
 class DebugEffect(Effect):
     """A debug callback observes a value."""
 
-    def __str__(self) -> str:
-        return "Debug"
-
 
 class OrderedDebugEffect(Effect):
     """A debug callback observes a value, in the order of the program."""
-
-    def __str__(self) -> str:
-        return "OrderedDebug"
 
 
 debug_effect = DebugEffect()
 ordered_debug_effect = OrderedDebugEffect()
 
 ordered_effects.add_type(OrderedDebugEffect)
-for _effect in (DebugEffect, OrderedDebugEffect):
-    for _allowing in (
-        lowerable_effects,
-        control_flow_allowed_effects,
-        remat_allowed_effects,
-        custom_derivatives_allowed_effects,
-        partial_eval_kept_effects,
-    ):
-        _allowing.add_type(_effect)
+for _allowing in (
+    lowerable_effects,
+    control_flow_allowed_effects,
+    remat_allowed_effects,
+    custom_derivatives_allowed_effects,
+    partial_eval_kept_effects,
+):
+    _allowing.add_type(DebugEffect, OrderedDebugEffect)
 
 
 # ----------------------------------------------------------------------------------

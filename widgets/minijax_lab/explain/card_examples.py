@@ -129,6 +129,7 @@ EXAMPLES: dict[str, tuple[Callable[..., Any], tuple]] = {
         (X / 4 + 0.5,),
     ),
     "remat2": (checkpoint(jnp.sin), (X,)),
+    "scaled_dot": (lambda x: lax.scaled_dot(x[None], x[:, None]), (X,)),
     "scan": (recurrence, (X,)),
     "scatter-sub": (lambda x: jnp.asarray(x).at[1].subtract(2.0), (X,)),
     "select_and_gather_add": (lambda x: jvp(pooled, (x,), (x,))[1], (X,)),

@@ -183,6 +183,7 @@ PHRASES: dict[str, str] = {
     "empty": "an array that is not filled",
     "empty2": "a number that is not set",
     "ragged_dot_general": "products of groups of rows",
+    "scaled_dot": "a product of blocks with scales",
     "reduce": "reduced by an own operation",
     "reduce_window": "windows reduced by an operation",
     "reduce_window_max": "largest in each window",
