@@ -169,10 +169,19 @@ def test_source_lines_are_those_that_jax_recorded():
         (lambda: see.vmap(jax.make_jaxpr(jnp.sin)(X)), "axis_size="),
         (lambda: see.grad(jax.make_jaxpr(network)(M, X), M), "got 1 arguments"),
         (lambda: see.grad(jax.make_jaxpr(loop)(X), X[:2]), r"f32\[2\] for x"),
-        (lambda: see.grad(jax.jit(network), M, X), r"make_jaxpr\(network\)"),
-        (lambda: see.vmap(jax.jit(network), M, X), r"make_jaxpr\(network\)"),
-        (lambda: see.memory(jax.jit(network), M, X), r"make_jaxpr\(network\)"),
-        (lambda: see.grad(network, M, X), r"make_jaxpr\(network\)\(w, x\), w, x"),
+        (
+            lambda: see.grad(jax.jit(network), M, X),
+            r"\(jax.jit\(network\)\)\(M, X\), M, X",
+        ),
+        (
+            lambda: see.vmap(jax.jit(network), M, X),
+            r"\(jax.jit\(network\)\)\(M, X\), M, X",
+        ),
+        (
+            lambda: see.memory(jax.jit(network), M, X),
+            r"\(jax.jit\(network\)\)\(M, X\), M, X",
+        ),
+        (lambda: see.grad(network, M, X), r"make_jaxpr\(network\)\(M, X\), M, X"),
     ],
 )
 def test_what_cannot_be_run_is_refused_by_name(run, message):
@@ -237,7 +246,41 @@ def test_functions_of_jax_are_refused_with_the_line_to_write(view):
         name = function.__name__.replace("<lambda>", "f")
         line = f"see.jaxpr({name}, p, x)."
         if view in ("grad", "vmap", "memory"):
-            line = f"see.{view}(jax.make_jaxpr({name})(p, x), p, x)."
+            line = f"see.{view}(jax.make_jaxpr({name})(p, x), p, x)"
+            line += ", where make_jaxpr gets one example." * (view == "vmap")
+            line += "." * (view != "vmap")
         assert str(told.value).endswith(line)
     if view in ("grad", "memory"):
         assert getattr(see, view)(jax.make_jaxpr(loss)(*args), *args).text()
+
+
+@pytest.mark.later_jax("jaxprs of jax 0.12 are shown, and refused where they would run")
+def test_the_line_that_is_told_has_the_users_own_expressions():
+    """And it runs, put in the place of the call; of vmap with one example."""
+    p, x = jax.tree.map(jnp.asarray, (TREE, X))
+    rows = jnp.stack([x, x])
+    double = jax.jit(lambda p, x: 2 * loss(p, x))
+    calls = {
+        "see.grad": lambda: see.grad(jax.jit(loss), p, x),
+        "see.memory": lambda: see.memory(jax.grad(double), p, 2 * x),
+        "see.trace": lambda: see.trace(double, p, x),
+        "see.scale": lambda: see.scale(double, p, x),
+        "see.vmap": lambda: see.vmap(jax.vmap(jnp.sin), rows),
+    }
+    for name, call in calls.items():
+        with pytest.raises(TypeError) as told:
+            call()
+        text = str(told.value).rpartition(": see.")[2]
+        line = f"see.{text}".removesuffix(", where make_jaxpr gets one example.")
+        if name == "see.vmap":
+            line = line.replace("(rows), rows", "(rows), jnp.stack([rows, rows])")
+        assert eval(line.removesuffix("."), globals() | locals()).text()
+
+
+def test_compiled_programs_of_jax_have_no_jaxpr():
+    lowered = jax.jit(loss).lower(TREE, X)
+    for stage in (lowered, lowered.compile()):
+        with pytest.raises(TypeError, match="of JAX has none") as told:
+            see.memory(stage)
+    assert "see.memory(jitted.lower(x), compiled=True)" in str(told.value)
+    assert see.memory(lowered, compiled=True).text()

@@ -1,6 +1,7 @@
 """`see.why` writes the user's line anew: obeyed, the function can be traced."""
 
 import inspect
+import linecache
 import textwrap
 
 import numpy as np
@@ -103,3 +104,272 @@ def test_there_is_no_line_where_none_means_the_same():
         view = see.why(caught.value)
         assert view.recording.repaired == ""
         assert "your line" not in view.text()
+
+
+# ---- typical errors: the marked line is at fault, the repaired one can replace it ----
+
+HEAD = """
+import numpy as np
+import minijax
+import minijax.numpy as {jnp}
+from minijax import grad, jit, lax, value_and_grad, vmap
+
+kept = []
+
+"""
+# By name: the lines of a program, the culprit's line, and the repaired line with the
+# number of the line that it stands for; `None` where nothing says what was meant.
+MISTAKES = {
+    "shapes of a product": (["y = jnp.ones((2, 4)) @ jnp.ones((3, 2))"], 0, None),
+    "axis out of range": (["y = jnp.sum(jnp.ones((2, 4)), axis=2)"], 0, None),
+    "if of two values": (
+        [
+            "def f(x):",
+            "    if 0 < x < 1 and not x > 2:",
+            "        return x",
+            "    return -x",
+            "y = jit(f)(0.5)",
+        ],
+        1,
+        (
+            "    return jnp.where(jnp.logical_and((0 < x) & (x < 1), "
+            "jnp.logical_not(x > 2)), x, -x)",
+            1,
+            3,
+        ),
+    ),
+    "and": (
+        [
+            "@jit",
+            "def f(x):",
+            "    return jnp.where(x > 0 and x < 1, x, 0)",
+            "y = f(jnp.ones(4))",
+        ],
+        2,
+        ("    return jnp.where((x > 0) & (x < 1), x, 0)", 2),
+    ),
+    "min of two": (
+        ["@jit", "def f(x):", "    return min(x, 2 * x)", "y = f(jnp.float32(1))"],
+        2,
+        ("    return jnp.minimum(x, 2 * x)", 2),
+    ),
+    "float": (
+        [
+            "@jit",
+            "def f(x):",
+            "    s = float(x.sum())",
+            "    return x / s",
+            "y = f(jnp.ones(3))",
+        ],
+        2,
+        ("    s = x.sum().astype(float)", 2),
+    ),
+    "range of an argument": (
+        [
+            "@jit",
+            "def f(x, n):",
+            "    for i in range(n):",
+            "        x = x + i",
+            "    return x",
+            "y = f(1.0, 3)",
+        ],
+        2,
+        ("@jit(static_argnames='n')", 0),
+    ),
+    "shape of an argument": (
+        ["def f(n):", "    return jnp.zeros(n)", "g = jit(f)", "y = g(3)"],
+        1,
+        ("g = jit(f, static_argnames='n')", 2),
+    ),
+    "arange of an argument": (
+        ["def f(n):", "    return jnp.arange(n)", "y = jit(f)(3)"],
+        1,
+        ("y = jit(f, static_argnames='n')(3)", 2),
+    ),
+    "slice to an argument": (
+        ["@minijax.jit", "def f(x, n):", "    return x[:n]", "y = f(jnp.ones(3), 2)"],
+        2,
+        ("@minijax.jit(static_argnames='n')", 0),
+    ),
+    "branch on a flag": (
+        [
+            "@jit",
+            "def f(x, train):",
+            "    if train:",
+            "        x = x * 2",
+            "        x = x + 1",
+            "    return x",
+            "y = f(1.0, True)",
+        ],
+        2,
+        ("@jit(static_argnames='train')", 0),
+    ),
+    "a string": (
+        [
+            "def f(x, mode):",
+            "    return x if mode == 'same' else -x",
+            "y = jit(f)(1.0, 'same')",
+        ],
+        2,
+        ("y = jit(f, static_argnames='mode')(1.0, 'same')", 2),
+    ),
+    "a list as static": (
+        ["g = jit(lambda x, sizes: x, static_argnums=1)", "y = g(1.0, [2, 3])"],
+        1,
+        ("y = g(1.0, (2, 3))", 1),
+    ),
+    "a list of arrays": (
+        ["x = jnp.ones(3)", "y = jnp.sum([x, x])"],
+        1,
+        ("y = jnp.sum(jnp.asarray([x, x]))", 1),
+    ),
+    "gradient by a whole number": (
+        ["y = grad(lambda x: x**2)(3)"],
+        0,
+        ("y = grad(lambda x: x ** 2)(3.0)", 0),
+    ),
+    "gradient of an array": (
+        ["def f(x):", "    return x * 2", "y = grad(f)(jnp.ones(3))"],
+        1,
+        ("    return (x * 2).sum()", 1),
+    ),
+    "NumPy's function": (
+        ["@jit", "def f(x):", "    return np.sin(x)", "y = f(1.0)"],
+        2,
+        ("    return jnp.sin(x)", 2),
+    ),
+    "item assignment": (
+        ["@jit", "def f(x):", "    x[0] = 1.0", "    return x", "y = f(jnp.ones(3))"],
+        2,
+        ("    x = x.at[0].set(1.0)", 2),
+    ),
+    "item addition": (
+        ["d = {'w': jnp.ones(3)}", "d['w'][:2] += 1.0", "y = d"],
+        1,
+        ("d['w'] = d['w'].at[:2].add(1.0)", 1),
+    ),
+    "an old tracer": (
+        [
+            "def f(x):",
+            "    kept.append(x * 2)",
+            "    return x",
+            "jit(f)(1.0)",
+            "y = kept[0] + 1",
+        ],
+        1,
+        None,
+    ),
+    "a carry of another type": (
+        [
+            "def step(c, _):",
+            "    return (c * 1.5).astype(int), c",
+            "y = lax.scan(step, jnp.ones(2), None, length=3)",
+        ],
+        1,
+        ("    return ((c * 1.5).astype(int).astype('float32'), c)", 1),
+    ),
+    "a loop of another type": (
+        [
+            "def step(i, c):",
+            "    return c.astype(int)",
+            "y = lax.fori_loop(0, 3, step, jnp.ones(2))",
+        ],
+        1,
+        ("    return c.astype(int).astype('float32')", 1),
+    ),
+    "a carry that would be cut": (
+        [
+            "def step(c, _):",
+            "    return c * 1.5, c",
+            "y = lax.scan(step, jnp.int32(1), None, length=3)",
+        ],
+        1,
+        None,
+    ),
+    "gradient of a lambda's array": (
+        ["def f(x):", "    return grad(lambda v: v * 2)(x)", "y = f(jnp.ones(3))"],
+        1,
+        ("    return grad(lambda v: (v * 2).sum())(x)", 1),
+    ),
+    "a carry of another tree": (
+        [
+            "def step(c, _):",
+            "    return (c, c), None",
+            "y = lax.scan(step, jnp.ones(2), None, length=3)",
+        ],
+        1,
+        None,
+    ),
+    "branches of other types": (
+        [
+            "def one(x):",
+            "    return x",
+            "def two(x):",
+            "    return x.sum()",
+            "y = lax.cond(True, one, two, jnp.ones(2))",
+        ],
+        3,
+        None,
+    ),
+    "branches of other trees": (
+        ["y = lax.cond(True, lambda v: (v, v), lambda v: v, 1.0)"],
+        0,
+        None,
+    ),
+    "in_axes of another size": (
+        ["y = vmap(jnp.add, in_axes=(0, 0))(jnp.ones(2), jnp.ones(3))"],
+        0,
+        None,
+    ),
+    "in_axes out of range": (["y = vmap(jnp.sin, in_axes=1)(jnp.ones(2))"], 0, None),
+    "too many in_axes": (["y = vmap(jnp.sin, in_axes=(0, 1))(jnp.ones(2))"], 0, None),
+    "formatting": (
+        ["@jit", "def f(x):", "    print(f'{x:.2f}')", "    return x", "y = f(1.0)"],
+        2,
+        None,
+    ),
+}
+
+
+def run_file(path, lines, jnp):
+    text = HEAD.format(jnp=jnp) + "\n".join(lines) + "\n"
+    if jnp != "jnp":
+        text = text.replace("jnp.", f"{jnp}.")
+    path.write_text(text)
+    linecache.checkcache(str(path))
+    scope = {"__name__": "__main__"}
+    exec(compile(text, str(path), "exec"), scope)
+    return scope["y"]
+
+
+@pytest.mark.parametrize("jnp", ["jnp", "jp"])
+@pytest.mark.parametrize("name", MISTAKES)
+def test_typical_errors(name, jnp, tmp_path):
+    """The line at fault is marked, and the program runs with the repaired line."""
+    lines, culprit, repaired = MISTAKES[name]
+    above = HEAD.count("\n")
+    with pytest.raises(Exception) as caught:
+        run_file(tmp_path / "program.py", lines, jnp)
+    view = see.why(caught.value)
+    record = view.recording
+    assert record.moments[record.telling].span.line == above + culprit + 1
+    assert f", line {above + culprit + 1}" in record.headline
+    if repaired is None:
+        assert record.repaired == ""
+        assert record.instead  # what to write is said, where no line can be
+        return
+    line, first, *last = repaired
+    wanted = line.strip().replace("jnp.", f"{jnp}.")
+    assert record.repaired == wanted
+    told = (
+        f"your line {above + first + 1}: " if first < culprit or name in LATER else ""
+    )
+    assert f"{told or 'your line: '}{wanted}" in view.text()
+    lines = list(lines)
+    lines[first : (last or [first])[0] + 1] = [line]
+    minijax.clear_caches()
+    run_file(tmp_path / "repaired.py", lines, jnp)
+
+
+# The line to change stands after the marked one.
+LATER = ("shape of an argument", "arange of an argument")

@@ -273,6 +273,30 @@ def test_a_helper_that_two_lines_call_is_linked_to_both():
     assert len(record.compiled.instructions_of(second)) >= 2
 
 
+def test_a_call_whose_work_stands_under_its_helper_is_told_so():
+    """Each line without a kernel has none of its own operations in the program."""
+
+    @minijax.jit
+    def relu(x):
+        return jnp.maximum(x, 0.0)
+
+    def mixed(x, y):
+        a = relu(x)
+        b = relu(y)
+        c = jnp.sin(a)
+        return c @ b
+
+    x = np.ones((8, 8), np.float32)
+    view = see.stages(mixed, x, x)
+    record = view.recording
+    helper = next(s for s in record.stages if "maximum" in record.line_text(s))
+    bare = [s for s in record.stages if not s.kernels]
+    assert bare and all("relu(" in record.line_text(stage) for stage in bare)
+    for stage in bare:
+        told = f"what it calls stands under line {helper.span.line}"
+        assert f"line {stage.span.line}: {told}" in view.text()
+
+
 def test_an_instruction_without_a_name_is_found_by_its_frames():
     record = record_stages(twice_clipped, (np.ones(4), np.ones(4)), {}).compiled
     module = record.program.module

@@ -15,17 +15,22 @@ from minijax_lab.explain.words import PHRASES
 from minijax_widgets.card_scene import numbers_scene
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.view import View, cut, views
+from minijax_widgets.why_view import wrapped
 
 SIGNS = {"holds": ("+", "tick"), "fails": ("x", "cross")}
 
 
-def card(primitive: Any) -> CardView:
-    """Shows a primitive's card: meaning, block, checks as run, what it becomes.
+def card(primitive: Any, target: str = "cpu") -> CardView:
+    """Shows a primitive's card: meaning, derivative, block, checks as run, what it
+    becomes.
 
-    `primitive` is a name such as "sin", or the primitive itself. Raises KeyError, with
-    near names, for one that does not exist.
+    `primitive` is a name such as "sin", or the primitive itself. `target` is the
+    machine that its example is compiled for, such as "h100" or "tpu-v5e:2x2"; the
+    checks run here. Raises KeyError, with near names, for a primitive that does not
+    exist, ValueError for such a target, and ModuleNotFoundError, with what to install,
+    where its compiler is not there.
     """
-    return CardView(record_card(primitive))
+    return CardView(record_card(primitive, target))
 
 
 def primitives() -> PrimitivesView:
@@ -42,6 +47,8 @@ class CardView(View):
         """Returns the card; what compiled on this machine stands below its line."""
         record = self.recording
         rows = [f"  block    {record.path}, {len(record.block)} lines"]
+        for told in record.derivative:
+            rows += wrapped("  formula  ", told)
         rows += [cut(f"  {name:8} {told}", 100) for name, told in record.rules]
         rows += [
             cut(f"  {check.name:32} {check.result}", 100) for check in record.checks
@@ -51,7 +58,9 @@ class CardView(View):
         rows += [cut(f"  {line}", 100) for line in record.stablehlo]
         if record.compiled:
             rows.append("-- differs between machines --")
-            rows.append(cut(f"  XLA on the CPU: {', '.join(record.compiled)}", 100))
+            rows.append(
+                cut(f"  XLA for {record.target}: {', '.join(record.compiled)}", 100)
+            )
             rows += [
                 f"  {check.name}: largest difference {check.difference:.1e}"
                 for check in record.checks
@@ -66,6 +75,14 @@ class CardView(View):
             return []
         scene = numbers_scene(record.inputs, record.outputs)
         return [Pane("what it does", [], kind="scene", scene=scene, below=True)]
+
+    def derivative(self) -> list[Pane]:
+        """Returns the formulas of the derivative, where they are known."""
+        rows = []
+        for told in self.recording.derivative:
+            way = "backwards" if told.startswith("ct_") else "forwards"
+            rows.append(Row([way, [Piece(told, "code-text")]]))
+        return [Pane("derivative", rows, kind="prose", below=True)] if rows else []
 
     def frame(self) -> Frame:
         """Returns the picture: block on the left, facts on the right."""
@@ -89,8 +106,11 @@ class CardView(View):
             rows.append(Row([check.name, pieces], depth=1, look=look))
         rows.append(Row([[Piece("compiled")], ""], look="head"))
         compiled = ", ".join(record.compiled) or "no example was compiled"
-        rows.append(Row(["CPU", compiled], depth=1))
-        rows.append(Row(["GPU, TPU", "not compiled on this machine"], depth=1))
+        machine = "CPU" if record.target == "cpu" else record.target
+        rows.append(Row([machine, compiled], depth=1))
+        if record.target == "cpu":
+            call = f'see.card("{record.name}", target="h100")'
+            rows.append(Row(["GPU, TPU", [Piece(call, "code-text")]], depth=1))
         example = [Row([line]) for line in record.example.splitlines()]
         if record.stablehlo:
             example.append(Row([[Piece("becomes StableHLO")]], look="head"))
@@ -99,6 +119,7 @@ class CardView(View):
             [
                 Pane(f"block, {record.path}", block, kind="code"),
                 *self.drawn(),
+                *self.derivative(),
                 Pane("example", example, below=True),
                 Pane("", rows, kind="prose"),
             ],

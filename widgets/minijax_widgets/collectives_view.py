@@ -78,7 +78,8 @@ class CollectivesView(View):
             if each.where:
                 rows.append(f"    {self.line_told(each)}")
             how = "in a ring" if in_a_ring(each) else "straight to others"
-            total = f"each device sends {each.sent:,} B, all {each.total:,} B"
+            turns = f" in each of {each.times:,} turns" if (each.times or 1) > 1 else ""
+            total = f"each device sends {each.sent:,} B{turns}, all {each.total:,} B"
             rows.append(f"    {how} {total}")
         first = f"collectives of {record.call} on {record.mesh.text}"
         return twin(first, DIFFERS, record.headline, *shortened(rows, full))

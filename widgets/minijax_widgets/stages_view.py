@@ -100,7 +100,8 @@ class StagesView(View):
             row = f"{mark} {line:>3} {code:34}  {cut(names, 24):24}  {made}"
             rows.append(cut(row.rstrip(), WIDTH))
             kernels = ", ".join(self.kernel_name(k) for k in stage.kernels)
-            below.append(cut(f"  line {line}: {kernels or 'nothing is left'}", WIDTH))
+            told = kernels or self.without_kernels(stage)
+            below.append(cut(f"  line {line}: {told}", WIDTH))
         if len(shown) < len(record.stages):
             rows.append(f"  ... {len(record.stages) - len(shown)} more lines")
         program = record.compiled.program
@@ -109,6 +110,23 @@ class StagesView(View):
         moved = f"{size_in_words(program.bytes)} moved{stands_for(program.traffic)}"
         rows.append(f"{record.compiled.target}: {many}, {moved}")
         return "\n".join([*rows, *below, *self.code_rows(full)])
+
+    def without_kernels(self, stage: Stage) -> str:
+        """Returns what became of a line that no kernel stands under."""
+        record = self.recording
+        carried = {
+            equation.id
+            for equation in record.compiled.jaxpr.equations
+            if equation.parent in stage.equations
+        }
+        lines = [
+            str(each.span.line)
+            for each in record.stages
+            if each.span is not None and each.kernels and carried & {*each.equations}
+        ]
+        if not lines:
+            return "nothing is left"
+        return f"what it calls stands under line {' and line '.join(lines)}"
 
     def code_rows(self, full: bool) -> list[str]:
         """Returns a row for each kernel that has code of its own."""

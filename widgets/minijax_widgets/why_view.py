@@ -57,10 +57,16 @@ class WhyView(View):
         ]
         rows += wrapped("rule: ", record.rule)
         if record.repaired:
-            rows.append(f"your line: {record.repaired}")
+            rows.append(f"{self.repaired_title}: {record.repaired}")
         if record.instead:
             rows += wrapped("write: ", record.instead.removeprefix("Write "))
         return "\n".join([record.headline, *rows])
+
+    @property
+    def repaired_title(self) -> str:
+        """Returns what stands before the repaired line."""
+        at = self.recording.repaired_at
+        return f"your line {at}" if at else "your line"
 
     def moment(self, moment: Moment) -> str:
         """Returns one place of the story."""
@@ -104,7 +110,7 @@ class WhyView(View):
             told.append(Row(["rule", with_code(record.rule)]))
         if record.repaired:
             line = Piece(record.repaired, "code-text")
-            told.append(Row([[Piece("your line", "strong")], [line]]))
+            told.append(Row([[Piece(self.repaired_title, "strong")], [line]]))
         if record.instead:
             instead = record.instead.removeprefix("Write ")
             told.append(Row([[Piece("write", "strong")], with_code(instead)]))

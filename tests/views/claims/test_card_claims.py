@@ -11,6 +11,7 @@ import minijax
 import minijax_widgets as see
 from minijax.core.language import all_primitives
 from minijax_lab.explain import cards
+from minijax_lab.explain.formulas import derivatives
 
 CLAIMS = [
     "The headline's counts are those of the tiles, and each primitive is one tile.",
@@ -20,6 +21,7 @@ CLAIMS = [
     "A card names the primitives that JAX's jvp of the same operation makes.",
     "A card names those that JAX's vmap of the same operation makes.",
     "So many checks hold, of those that ran.",
+    "A formula of a derivative has the values of JAX's jvp and vjp of what it derives.",
 ]
 TRANSPOSED = {p.name for p in (*ad.primitive_transposes, *ad.fancy_transposes)}
 # These stand in JAX's `backward_pass` itself.
@@ -135,3 +137,74 @@ def test_lowering_names_operations_alone(name):
         if dialect not in ("builtin", "func") and operation != "return"
     }
     assert set(told.removeprefix("to ").split(", ")) == names
+
+
+def jaxs_names():
+    """What the names in formulas mean to JAX."""
+
+    def either(whole, pairs):
+        return lambda *xs: whole(*xs) if len(xs) == 1 else pairs(*xs)
+
+    def of_floats(function):
+        # A formula's numbers are of the type of what stands beside them.
+        return lambda *xs, **given: function(
+            *(np.float32(x) if type(x) in (int, float) else x for x in xs), **given
+        )
+
+    names = {name: of_floats(getattr(jax.lax, name)) for name in dir(jax.lax)}
+    names |= {name: getattr(jax.numpy, name) for name in FORMULAS_OF_NUMPY.split()}
+    names["max"] = either(jax.numpy.max, names["max"])
+    names["min"] = either(jax.numpy.min, names["min"])
+    return names
+
+
+FORMULAS_OF_NUMPY = "where sum prod reshape broadcast_to squeeze concatenate flip pad "
+FORMULAS_OF_NUMPY += "float32 float16 int32"
+WITH_FORMULAS = [
+    name
+    for name in sorted(all_primitives)
+    if (used := cards.example_of(name)) is not None
+    and used[1]
+    and all(map(cards.of_floats, used[1]))
+]
+
+
+def test_many_cards_have_formulas():
+    found = [name for name in WITH_FORMULAS if derivatives(*cards.example_of(name))]
+    assert len(found) > 60 and {"sin", "tanh", "pow", "dot_general", "max"} <= {*found}
+
+
+@pytest.mark.parametrize("name", WITH_FORMULAS)
+def test_formulas(name):
+    function, args = cards.example_of(name)
+    told = derivatives(function, args)
+    if not told:
+        return
+    forwards, *backwards = told
+    value, equals, tangent = forwards.removeprefix("d ").partition(" = ")
+    assert equals and len(backwards) == len(args)
+    names = "xyz"[: len(args)]
+    scope = jaxs_names()
+    consts = minijax.make_jaxpr(lambda *xs: function(*xs))(*args).consts
+    scope["c"] = np.asarray(consts[0]) if consts else None
+
+    def derived(*xs):
+        return eval(value, scope | dict(zip(names, xs)))
+
+    out = function(*args)
+    out = out[0] if isinstance(out, (list, tuple)) else out
+    np.testing.assert_allclose(derived(*args), out, rtol=1e-5, atol=1e-6)
+    rng = np.random.default_rng(0)
+    directions = [rng.normal(size=a.shape).astype(np.float32) for a in args]
+    given = scope | dict(zip(names, args))
+    given |= {f"d{one}": d for one, d in zip(names, directions)}
+    found = np.broadcast_to(eval(tangent, given), np.shape(out))
+    theirs = jax.jvp(derived, args, tuple(directions))[1]
+    np.testing.assert_allclose(found, theirs, rtol=1e-4, atol=1e-5)
+    ct = rng.normal(size=np.shape(out)).astype(np.asarray(out).dtype)
+    cotangents = jax.vjp(derived, *args)[1](jax.numpy.asarray(ct))
+    for one, text, arg, theirs in zip(names, backwards, args, cotangents):
+        left, _, right = text.partition(" = ")
+        assert left == f"ct_{one}"
+        found = np.broadcast_to(eval(right, given | {"ct": ct}), arg.shape)
+        np.testing.assert_allclose(found, theirs, rtol=1e-4, atol=1e-5)

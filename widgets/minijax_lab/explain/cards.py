@@ -32,6 +32,8 @@ from minijax.lax import linalg
 from minijax.random import key as new_key
 from minijax.transforms.differentiation import jvp, vjp
 from minijax.transforms.vectorization import vmap
+from minijax_lab.explain.formulas import derivatives
+from minijax_lab.explain.levels import target_named
 from minijax_lab.explain.recording import Recording
 from minijax_lab.explain.source import defined_in, record_block
 from minijax_lab.explain.words import PHRASES
@@ -211,6 +213,9 @@ class CardRecording(Recording):
     # The example's arguments and results, where they are small arrays of numbers.
     inputs: list[SmallArray] = field(default_factory=list)
     outputs: list[SmallArray] = field(default_factory=list)
+    # Formulas of the example's derivative, forwards and backwards, read off the rules.
+    derivative: list[str] = field(default_factory=list)
+    target: str = "cpu"  # the machine that it was compiled for
 
 
 def small_array(value: Any) -> SmallArray | None:
@@ -242,9 +247,13 @@ def small_arrays(values: Sequence[Any]) -> list[SmallArray]:
     return small if len(small) == len(found) <= 3 else []
 
 
-def record_card(name: str | Primitive) -> CardRecording:
-    """Makes the card of a primitive; KeyError, with near names, if there is none."""
+def record_card(name: str | Primitive, target: str = "cpu") -> CardRecording:
+    """Makes the card of a primitive, compiled for a target.
+
+    KeyError, with near names, if there is none.
+    """
     name = str(name)
+    platform = target_named(target).platform
     if name not in all_primitives:
         import difflib
 
@@ -265,8 +274,11 @@ def record_card(name: str | Primitive) -> CardRecording:
         function, args = used
         example = str(make_jaxpr(function)(*args))
         checks = run_checks(primitive, function, args)
-        stablehlo, operations, compiled = lowered(function, args)
+        stablehlo, operations, compiled = lowered(function, args, target, platform)
         inputs, outputs = small_arrays(args), small_arrays(results_of(function, args))
+    derivative: list[str] = []
+    if used is not None and used[1] and all(of_floats(arg) for arg in used[1]):
+        derivative = derivatives(*used)
     rules = rules_of(primitive, *(used or (None, ())))
     for rule in rules:
         if rule[0] == "lowering" and rule[1] == "there" and operations:
@@ -296,7 +308,14 @@ def record_card(name: str | Primitive) -> CardRecording:
         compiled=compiled,
         inputs=inputs,
         outputs=outputs,
+        derivative=derivative,
+        target=target,
     )
+
+
+def of_floats(value: Any) -> bool:
+    """Whether a value is an array that a derivative may be taken by."""
+    return getattr(value, "dtype", None) == np.float32
 
 
 def results_of(function: Callable[..., Any], args: tuple) -> list[Any]:
@@ -421,7 +440,7 @@ def made_by_rule(
                 for side in (eqn.invars, eqn.outvars)
             ]
             return f"{', '.join(types[0]) or 'nothing'} -> {', '.join(types[1])}"
-        floats = bool(args) and all(a.dtype == np.float32 for a in args)
+        floats = bool(args) and all(map(of_floats, args))
         if name == "jvp" and floats:
             closed = make_jaxpr(lambda *xs: jvp(applied, xs, xs))(*args)
             made = in_their_order(closed.jaxpr)
@@ -505,7 +524,7 @@ def names_in(jaxpr: Jaxpr) -> set[str]:
 
 def run_checks(primitive: Primitive, function: Callable, args: tuple) -> list[Check]:
     """Runs what can be run on the example."""
-    differentiable = bool(args) and all(a.dtype == np.float32 for a in args)
+    differentiable = bool(args) and all(map(of_floats, args))
     dtype = getattr(function(*args), "dtype", None)
     differentiable = differentiable and dtype == np.float32
     flat = primitive.reasons.get("transpose", "")
@@ -610,13 +629,16 @@ def largest(found: Any, expected: Any) -> float:
     return float(np.max(np.where(both_nan, 0.0, distance), initial=0.0))
 
 
-def lowered(function: Callable, args: tuple) -> tuple[list[str], list[str], list[str]]:
-    """The StableHLO that the example becomes, what is in it, and XLA's on the CPU.
+def lowered(
+    function: Callable, args: tuple, target: str, platform: str
+) -> tuple[list[str], list[str], list[str]]:
+    """The StableHLO that the example becomes, what is in it, and XLA's for a target.
 
     The lines are the first dozen; the names are those of all operations, also inside of
     others: a sum's addition.
     """
-    program = jit(lambda *xs: function(*xs)).lower(*args)
+    traced = jit(lambda *xs: function(*xs)).trace(*args)
+    program = traced.lower(lowering_platforms=(platform,))
     lines = [line.strip() for line in program.as_text().splitlines()]
     lines = [line for line in lines if line.startswith("%") and " = " in line]
     names: list[str] = []
@@ -629,7 +651,7 @@ def lowered(function: Callable, args: tuple) -> tuple[list[str], list[str], list
         return ir.WalkResult.ADVANCE
 
     program.compiler_ir().operation.walk(note, ir.WalkOrder.PRE_ORDER)
-    text = program.compile().as_text() or ""
+    text = program.compile(target=target).as_text() or ""
     opcodes: list[str] = []
     for line in text.splitlines():
         _, equals, rest = line.partition(" = ")

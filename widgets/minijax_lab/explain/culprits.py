@@ -50,11 +50,37 @@ def returning_lines(
         for keyword, position in wanted.get(name, ()):
             given = [one.value for one in call.keywords if one.arg == keyword]
             given += call.args[position : position + 1]
+            if given and isinstance(given[0], ast.Lambda):
+                body = given[0].body
+                who = f"the lambda for {keyword}"
+                found.append((who, written_at(body, span, sources)))
+                continue
             function = value_of(given[0], frame) if given else None
             where = returned_by(function, sources)
             if where is not None:
                 found.append((getattr(function, "__name__", name), where))
     return found
+
+
+def written_at(node: ast.expr | ast.stmt, span: Span, sources: Sources) -> Span:
+    """The span of a node of the source that a span is in, parsed as `parsed` does."""
+    source = sources.found[span.source]
+    above = source.first_line - 1
+    depth = indentation(source.lines)
+    return sources.in_characters(
+        span.source,
+        node.lineno + above,
+        node.col_offset + depth,
+        (node.end_lineno or node.lineno) + above,
+        (node.end_col_offset or 0) + depth,
+    )
+
+
+def indentation(lines: list[str]) -> int:
+    """How many columns all lines begin with."""
+    return min(
+        (len(one) - len(one.lstrip()) for one in lines if one.strip()), default=0
+    )
 
 
 def calls_at(span: Span, sources: Sources) -> Iterator[ast.Call]:
@@ -94,10 +120,6 @@ def returned_by(function: Any, sources: Sources) -> Span | None:
     code = inspect.unwrap(function).__code__
     source = sources.found[number]
     tree = parsed(source.lines)
-    depth = min(
-        (len(line) - len(line.lstrip()) for line in source.lines if line.strip()),
-        default=0,
-    )
     for node in ast.walk(tree) if tree else ():
         if not isinstance(node, ast.FunctionDef) or node.name != code.co_name:
             continue
@@ -106,15 +128,8 @@ def returned_by(function: Any, sources: Sources) -> Span | None:
             continue
         returns = [one for one in own_statements(node) if isinstance(one, ast.Return)]
         if returns:
-            at = returns[-1].value or returns[-1]
-            above = source.first_line - 1
-            return sources.in_characters(
-                number,
-                at.lineno + above,
-                at.col_offset + depth,
-                (at.end_lineno or at.lineno) + above,
-                (at.end_col_offset or 0) + depth,
-            )
+            whole = Span(number, source.first_line, 0, source.first_line, 0)
+            return written_at(returns[-1].value or returns[-1], whole, sources)
     return None
 
 

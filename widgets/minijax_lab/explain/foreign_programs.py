@@ -11,7 +11,9 @@ Nothing of JAX is imported; what a jaxpr holds is read by its attributes and cal
 
 from __future__ import annotations
 
+import ast
 import inspect
+import itertools
 import sys
 import types
 from collections.abc import Callable, Sequence
@@ -50,6 +52,8 @@ from minijax.primitives.random.random_bits import keys_aval, prngs
 from minijax.primitives.rare.rbg import RandomAlgorithm
 from minijax.transforms.rematerialize import Offloadable
 from minijax_lab.explain import foreign
+from minijax_lab.explain.flight_repairs import Source
+from minijax_lab.explain.recording import user_frame_now
 
 # What a jaxpr of JAX lacks for every view that runs it.
 OWN_RULES = (
@@ -157,25 +161,54 @@ def refuse_function(
     The `way` is "jaxpr" where the view takes what JAX traced, "minijax" where it must
     watch minijax trace.
     """
+    kind = type(function).__name__
+    if kind in ("Lowered", "Compiled") and is_jax(function):
+        raise TypeError(
+            f"{who} takes a jaxpr, and a {kind} of JAX has none. Pass "
+            f"what it was made of, {who}(jax.make_jaxpr(f)(x), x); "
+            "see.memory(jitted.lower(x), compiled=True) shows what was compiled."
+        )
     if not callable(function) or not is_of_jaxs(function, args):
         return
-    name = getattr(function, "__name__", "f")
-    name = "f" if name == "<lambda>" else name
-    try:
-        given = ", ".join(list(inspect.signature(function).parameters)[: len(args)])
-    except (TypeError, ValueError):
-        given = ""
-    given = given or "x"
+    name, given = as_called(who) or as_declared(function, args)
     if way == "jaxpr":
         raise TypeError(
             f"{who} takes a function of JAX as its jaxpr, which JAX must trace: "
-            f"{who}(jax.make_jaxpr({name})({given}), {given})."
+            f"{who}(jax.make_jaxpr({name})({given}), {given})"
+            + (", where make_jaxpr gets one example." if who == "see.vmap" else ".")
         )
     raise TypeError(
         f"{who} watches minijax while it traces, and {name} is JAX's, or gets arrays "
         "of JAX. Write it with minijax.numpy and pass NumPy arrays, or see what JAX "
         f"traced: see.jaxpr({name}, {given})."
     )
+
+
+def as_called(who: str) -> tuple[str, str] | None:
+    """How the user wrote the function and the arguments of a view's call, such as
+    `jax.vmap(f)` and `p, x`; None where the call is not found."""
+    frame = user_frame_now()
+    if frame is None:
+        return None
+    code, number = frame.f_code, frame.f_lasti // 2
+    line, _, column, _ = next(itertools.islice(code.co_positions(), number, None))
+    for call in ast.walk(Source(code.co_filename).tree):
+        if isinstance(call, ast.Call) and ast.unparse(call.func) == who:
+            if call.args and call.lineno == line and call.col_offset == column:
+                name, *given = map(ast.unparse, call.args)
+                return name, ", ".join(given)
+    return None
+
+
+def as_declared(function: Any, args: tuple) -> tuple[str, str]:
+    """The name of a function, and of its parameters that get arguments."""
+    name = getattr(function, "__name__", "f")
+    name = "f" if name == "<lambda>" else name
+    try:
+        given = ", ".join(list(inspect.signature(function).parameters)[: len(args)])
+    except (TypeError, ValueError):
+        given = ""
+    return name, given or "x"
 
 
 def is_of_jaxs(function: Any, args: Any) -> bool:

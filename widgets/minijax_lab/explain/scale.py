@@ -23,6 +23,7 @@ from minijax.core.jit import JitFunction
 from minijax.core.language import Jaxpr, jaxprs_in_params
 from minijax.core.trees import tree_flatten
 from minijax_lab.explain.buffers import APART, Buffer, CompiledMemory, read_memory
+from minijax_lab.explain.foreign_programs import refuse_function
 from minijax_lab.explain.hlo_text import Module, parse
 from minijax_lab.explain.kernels import Kernel, kernels_of, total_of
 from minijax_lab.explain.memory import argument_names
@@ -145,6 +146,8 @@ def record_scale(
     Raises TypeError for what is neither, ValueError for an unknown target.
     """
     plans = plans_of(function, args, kwargs)
+    for each, given, named in plans.values():
+        refuse_function(each, "see.scale", (*given, *named.values()), "minijax")
     if machine is None and target is not None:
         machine = chip_named(target)
     made = [

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import itertools
 import linecache
 import re
 import sys
@@ -30,7 +31,7 @@ from minijax_lab.explain.recording import (
     file_label,
     span_text,
 )
-from minijax_lab.explain.repaired import repaired_line
+from minijax_lab.explain.repaired import repaired_line, static_line
 from minijax_lab.explain.words import meaning
 
 LAST_EQUATIONS = 10
@@ -72,6 +73,7 @@ class WhyRecording(Recording):
     hidden: int  # earlier equations that are not shown
     shapes: list[str] = field(default_factory=list)  # that clash, and signs below
     repaired: str = ""  # the line of the user's own code, as it may be traced
+    repaired_at: int = 0  # its number, where it is another line than the telling one
 
 
 def record_why(subject: Any = None) -> WhyRecording:
@@ -112,12 +114,15 @@ def why_exception(error: BaseException) -> WhyRecording:
     frames = user_frames_of(error)
     moments: list[Moment] = []
     tracer = tracer_in(error)
+    kind = type(error).__name__
     program, hidden, born = program_of(tracer, sources)
     if born is not None:
         moments.append(born)
     elif facts.get("born"):
         moments.append(Moment("born", None, scrubbed(str(facts["born"]), frames)))
-    kept = keeping_line(tracer, sources)
+    # What is kept is at fault only where it was used too late.
+    late = kind == "UnexpectedTracerError"
+    kept = keeping_line(tracer, sources) if late else None
     if kept is not None:
         moments.append(kept)
     # The moment at fault: what kept a tracer, what a loop's step returns, else the use.
@@ -131,7 +136,6 @@ def why_exception(error: BaseException) -> WhyRecording:
             moments.append(Moment("gives", place, f"what {name} returns"))
             telling = len(moments) - 1
         moments.append(Moment("used", span, f"in {code.co_name}"))
-    name = type(error).__name__
     message = scrubbed(str(error).strip(), frames)
     where = ""
     if frames:
@@ -148,9 +152,10 @@ def why_exception(error: BaseException) -> WhyRecording:
     if kept is not None and kept.span is not None:
         line = span_text(sources.found, kept.span)
         instead = leaks.instead_of(line)
+    repaired, at = repair_of(error, sources, moments, telling, frames, tracer)
     return WhyRecording(
-        call=name,
-        headline=f"why: {name}{where}",
+        call=kind,
+        headline=f"why: {kind}{where}",
         telling=telling,
         sources=sources.found,
         moments=moments,
@@ -160,8 +165,64 @@ def why_exception(error: BaseException) -> WhyRecording:
         program=program,
         hidden=hidden,
         shapes=shapes,
-        repaired=repaired_line(sources.found, moments[-1].span, name) if frames else "",
+        repaired=repaired,
+        repaired_at=at,
     )
+
+
+def repair_of(
+    error: BaseException,
+    sources: Sources,
+    moments: list[Moment],
+    telling: int,
+    frames: list[tuple[FrameType, int]],
+    tracer: Tracer | None,
+) -> tuple[str, int]:
+    """The repaired line of the user's own code, and its number where it is not the one
+    at fault; ("", 0) where none is known."""
+    if not frames:
+        return "", 0
+    message, kind = str(error), type(error).__name__
+    jnp = next(
+        (
+            name
+            for name, value in frames[-1][0].f_globals.items()
+            if getattr(value, "__name__", "") in ("minijax.numpy", "jax.numpy")
+        ),
+        "jnp",
+    )
+    for moment in (moments[telling], moments[-1]):
+        given = moment.label == "gives"
+        found = repaired_line(sources.found, moment.span, kind, message, jnp, given)
+        if found:
+            return found, 0
+    function, argument = static_argument(message, tracer)
+    files = [frame.f_code.co_filename for frame, _ in frames]
+    line, found = static_line(files, function, argument) if argument else (0, "")
+    fault = moments[telling].span
+    return found, 0 if fault and fault.line == line else line
+
+
+STATIC = re.compile(r"argument to (\w+) as an abstract .* static_argnames='(\w+)'")
+
+
+def static_argument(message: str, tracer: Tracer | None) -> tuple[str, str]:
+    """The traced function and the name of its argument that Python needs the value of,
+    and that may be static; ("", "") where it is another value."""
+    told = STATIC.search(message)
+    if told is not None:
+        return told[1], told[2]
+    inner = leaks.innermost(tracer)
+    if inner is None or not isinstance(inner._trace, DynamicJaxprTrace):
+        return "", ""
+    debug_info, atom = inner._trace.debug_info, inner.atom
+    known = re.search(r"static|Python integer|truth value", message) and atom.aval
+    if not known or getattr(known, "shape", None) != () or known.dtype.kind not in "bi":
+        return "", ""
+    for var, name in zip(inner._trace.invars, debug_info.arg_names):
+        if var is atom and debug_info.traced_for == "jit" and name.isidentifier():
+            return debug_info.func_name, name
+    return "", ""
 
 
 def clash(message: str) -> tuple[list[str], str]:
@@ -246,20 +307,34 @@ def user_frames_of(error: BaseException) -> list[tuple[FrameType, int]]:
 
 
 def tracer_in(error: BaseException) -> Tracer | None:
-    """The tracer that an exception is about: an argument of its innermost frames."""
-    frames = []
+    """The tracer that an exception is about: the one that its message describes, else
+    an argument of its innermost frames."""
+    frames: list[FrameType] = []
     traceback = getattr(error, "whole_traceback", error.__traceback__)
     while traceback is not None:
         frames.append(traceback.tb_frame)
         traceback = traceback.tb_next
-    for frame in reversed(frames):
-        if source_info.is_user_filename(frame.f_code.co_filename):
-            break
-        for name in ("self", "tracer", "value", "x", "arg"):
-            value = frame.f_locals.get(name)
-            if isinstance(value, Tracer):
-                return value
-    return None
+    inner = itertools.takewhile(
+        lambda frame: not source_info.is_user_filename(frame.f_code.co_filename),
+        reversed(frames),
+    )
+    message = str(error)
+    found: Tracer | None = None
+    for frame in inner:
+        for name, value in frame.f_locals.items():
+            parts = (value.start, value.stop) if type(value) is slice else (value,)
+            for part in parts if not isinstance(value, (tuple, list)) else value:
+                if not isinstance(part, Tracer):
+                    continue
+                if part._error_repr() in message or repr(part) in message:
+                    return part
+                if found is None and part is value and name in ARGUMENTS:
+                    found = part
+    return found
+
+
+# What functions of minijax call the argument that they are about.
+ARGUMENTS = ("self", "tracer", "value", "x", "arg")
 
 
 def program_of(
@@ -369,8 +444,44 @@ def first_paragraph(message: str) -> str:
     return message.partition("\nIt happened at")[0].strip()
 
 
+# What to write instead of what a message says, where the message itself does not.
+ADVICE = [
+    (
+        r"axis -?\d+ is out of bounds for array of dimension ([1-9]\d*)",
+        "Write an axis below {0}: the array has {0} axes, counted from 0.",
+    ),
+    (
+        r"along axis -?\d+, which implies .* but is only ([1-9]\d*)",
+        "Write an axis below {0} in in_axes, or None for what all examples share.",
+    ),
+    (
+        r"len\(in_axes\)=\d+, len\(args\)=(\d+)",
+        "Write {0} entries in in_axes, one for each argument; None for what all "
+        "examples share.",
+    ),
+    (
+        r"carry output must have the same pytree structure",
+        "Write the step so that it returns its carry as it got it; scan's body returns "
+        "`(carry, row)`.",
+    ),
+    (
+        r"^cond branch",
+        "Write both branches so that they return arrays of the same shapes and dtypes, "
+        "in the same containers.",
+    ),
+    (
+        r"^unsupported format string passed to \w*Tracer",
+        'Write `minijax.debug.print("{{}}", x)`: it prints the value when it runs.',
+    ),
+]
+
+
 def advice_in(message: str) -> str:
     """The sentence of a message that says what to write, if there is one."""
+    for pattern, advice in ADVICE:
+        found = re.search(pattern, message)
+        if found is not None:
+            return advice.format(*found.groups())
     for sentence in message.replace("\n", " ").split(". "):
         words = sentence.strip().split(" ", 1)
         if words[0] in ("Write", "Use", "Pass", "Mark", "Return", "Convert", "Instead"):

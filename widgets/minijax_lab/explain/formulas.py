@@ -1,0 +1,221 @@
+"""Derivatives as mathematics: what a primitive's rules make, as formulas.
+
+The jvp rule's program of `sin` becomes `d sin(x) = dx * cos(x)`, and what backward mode
+makes of it `ct_x = ct * cos(x)`. The formulas are read off the rules' own equations; a
+program with an operation that has no short sign gives none.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from minijax.compile.jit_api import make_jaxpr
+from minijax.core.language import Jaxpr, JaxprEqn, Literal, ShapedArray
+from minijax.transforms.differentiation import jvp, vjp
+
+LONGEST = 150
+NAMES = ("x", "y", "z")
+
+OPERATORS: dict[str, ast.operator] = {
+    "add": ast.Add(),
+    "add_any": ast.Add(),
+    "sub": ast.Sub(),
+    "mul": ast.Mult(),
+    "div": ast.Div(),
+    "pow": ast.Pow(),
+    "and": ast.BitAnd(),
+    "or": ast.BitOr(),
+    "xor": ast.BitXor(),
+}
+COMPARISONS: dict[str, ast.cmpop] = {
+    "eq": ast.Eq(),
+    "ne": ast.NotEq(),
+    "lt": ast.Lt(),
+    "le": ast.LtE(),
+    "gt": ast.Gt(),
+    "ge": ast.GtE(),
+}
+CALLED = ("jit", "closed_call", "custom_jvp_call", "core_call")
+SAME = ("copy", "pvary")
+WHOLE = {"reduce_sum": "sum", "reduce_max": "max", "reduce_min": "min"}
+WHOLE |= {"reduce_prod": "prod"}
+
+
+class NoFormula(Exception):
+    """A program has an operation without a sign."""
+
+
+def derivatives(function: Callable[..., Any], args: tuple) -> list[str]:
+    """The formulas of a function's derivative: forwards, then backwards by argument.
+
+    `args` are arrays of floats. Nothing where a formula is not known, or is long.
+    """
+    names = NAMES[: len(args)]
+    tangents = [f"d{name}" for name in names]
+    found: list[str] = []
+
+    def forward(*both: Any) -> Any:
+        half = len(both) // 2
+        return jvp(lambda *xs: function(*xs), both[:half], both[half:])
+
+    def backward(ct: Any, *xs: Any) -> Any:
+        return vjp(lambda *given: function(*given), *xs)[1](ct)
+
+    try:
+        outs = formulas(make_jaxpr(forward)(*args, *args), [*names, *tangents])
+        if len(outs) == 2:
+            found.append(f"d {atomic(outs[0])} = {ast.unparse(outs[1])}")
+        out = function(*args)
+        cts = formulas(make_jaxpr(backward)(out, *args), ["ct", *names])
+        for name, ct in zip(names, cts, strict=True):
+            found.append(f"ct_{name} = {ast.unparse(ct)}")
+    except Exception:  # a rule that declines this example has no formula either
+        return []
+    return found if all(len(text) <= LONGEST for text in found) else []
+
+
+def atomic(node: ast.expr) -> str:
+    """An expression as text, in parentheses unless it is one term."""
+    text = ast.unparse(node)
+    return (
+        text if isinstance(node, (ast.Name, ast.Call, ast.Subscript)) else f"({text})"
+    )
+
+
+def formulas(closed: Any, names: list[str]) -> list[ast.expr]:
+    """The results of a program as expressions of its inputs, which have names."""
+    if len(closed.consts) > 1:
+        raise NoFormula("several constants")
+    known = {var: ast.Name(name) for var, name in zip(closed.jaxpr.invars, names)}
+    known.update((var, ast.Name("c")) for var in closed.jaxpr.constvars)
+    return results(closed.jaxpr, known)
+
+
+def results(jaxpr: Jaxpr, known: dict[Any, Any]) -> list[ast.expr]:
+    """The results of a program whose inputs are known expressions; what no result needs
+    is not asked for."""
+    made = {var: eqn for eqn in jaxpr.eqns for var in eqn.outvars}
+
+    def of(atom: Any) -> ast.expr:
+        if isinstance(atom, Literal):
+            return number(atom.val)
+        if atom not in known:
+            eqn = made[atom]
+            operands = [of(operand) for operand in eqn.invars]
+            if eqn.primitive.name in CALLED:
+                inner = eqn.params.get("jaxpr") or eqn.params["call_jaxpr"]
+                if getattr(inner, "consts", ()):
+                    raise NoFormula("constants inside")
+                inner = getattr(inner, "jaxpr", inner)
+                within = results(inner, dict(zip(inner.invars, operands)))
+                known.update(zip(eqn.outvars, within))
+            else:
+                known[atom] = written(eqn, operands, eqn.outvars.index(atom))
+        return known[atom]
+
+    return [of(var) for var in jaxpr.outvars]
+
+
+def number(value: Any) -> ast.expr:
+    """A number as an expression."""
+    return ast.parse(f"{np.asarray(value).item():.7g}", mode="eval").body
+
+
+def called(name: str, *args: ast.expr, **given: Any) -> ast.expr:
+    """The call of a function by its name."""
+    keywords = [ast.keyword(key, ast.Constant(value)) for key, value in given.items()]
+    return ast.Call(ast.Name(name), list(args), keywords)
+
+
+def part_of(node: ast.expr, start: int, limit: int) -> ast.expr:
+    """Entries of a vector."""
+    return ast.Subscript(node, ast.Slice(ast.Constant(start), ast.Constant(limit)))
+
+
+def written(eqn: JaxprEqn, operands: list[ast.expr], place: int) -> ast.expr:
+    """A result of an equation, by its place, as an expression of the operands'."""
+    name, params = eqn.primitive.name, eqn.params
+    avals = [operand.aval for operand in eqn.invars]
+    out = eqn.outvars[0].aval
+    if not all(type(aval) is ShapedArray for aval in (*avals, out)):
+        raise NoFormula(name)  # a ref, whose value changes; a key
+    if name in OPERATORS:
+        return ast.BinOp(operands[0], OPERATORS[name], operands[1])
+    if name in COMPARISONS:
+        return ast.Compare(operands[0], [COMPARISONS[name]], [operands[1]])
+    if name == "neg":
+        return ast.UnaryOp(ast.USub(), operands[0])
+    if name in ("square", "integer_pow"):
+        power = ast.Constant(params.get("y", 2))
+        return ast.BinOp(operands[0], ast.Pow(), power)
+    if name == "rsqrt":
+        return ast.BinOp(ast.Constant(1), ast.Div(), called("sqrt", operands[0]))
+    if name == "select_n" and len(operands) == 3:
+        return called("where", operands[0], operands[2], operands[1])
+    if name == "convert_element_type":
+        if avals[0].dtype == out.dtype:
+            return operands[0]
+        return called(out.dtype.name, operands[0])
+    spread = name in ("broadcast_in_dim", "reshape") and not avals[0].shape
+    if name in SAME or spread:
+        return operands[0]
+    if name == "dot_general":
+        return product(eqn, operands)
+    if name == "transpose" and out.ndim == 2:
+        return ast.Attribute(operands[0], "T")
+    if name in WHOLE and not out.shape:
+        return called(WHOLE[name], operands[0])
+    if name == "reduce_sum":
+        return called("sum", operands[0], axis=params["axes"])
+    if name == "reshape":
+        return called("reshape", operands[0], shape=out.shape)
+    if name == "broadcast_in_dim":
+        trailing = range(out.ndim - avals[0].ndim, out.ndim)
+        if params["broadcast_dimensions"] == tuple(trailing):
+            return called("broadcast_to", operands[0], shape=out.shape)
+    if name == "squeeze":
+        return called("squeeze", operands[0], axis=params["dimensions"])
+    if name == "concatenate" and out.ndim == 1:
+        return called("concatenate", ast.Tuple(operands, ast.Load()))
+    if name == "conj":
+        return called(name, operands[0])
+    if name == "pad" and out.ndim == 1:
+        low, high, between = params["padding_config"][0]
+        zero = isinstance(eqn.invars[1], Literal) and not eqn.invars[1].val
+        if not zero or between or low < 0 or high < 0:
+            raise NoFormula(name)
+        sizes = ast.Tuple([ast.Constant(low), ast.Constant(high)])
+        return called("pad", operands[0], sizes)
+    if name == "slice" and out.ndim == 1 and not params["strides"]:
+        start, limit = params["start_indices"][0], params["limit_indices"][0]
+        return part_of(operands[0], start, limit)
+    if name == "split" and out.ndim == 1:
+        start = sum(params["sizes"][:place])
+        return part_of(operands[0], start, start + params["sizes"][place])
+    if name in ("cumsum", "cumprod", "cummax", "cummin") and out.ndim == 1:
+        given = {"reverse": True} if params["reverse"] else {}
+        return called(name, operands[0], **given)
+    if name == "rev" and out.ndim == 1:
+        return called("flip", operands[0])
+    plain = all(value is None for value in params.values())
+    same = all(aval.shape in ((), out.shape) for aval in avals)
+    if not plain or not same or not operands:
+        raise NoFormula(name)
+    return called(name, *operands)
+
+
+def product(eqn: JaxprEqn, operands: list[ast.expr]) -> ast.expr:
+    """A product of two matrices or vectors."""
+    contracting, batch = eqn.params["dimension_numbers"]
+    sides = []
+    for place, (node, operand) in enumerate(zip(operands, eqn.invars)):
+        axes, rank = tuple(contracting[place]), operand.aval.ndim
+        if any(batch) or len(axes) != 1 or rank > 2:
+            raise NoFormula("dot_general")
+        inner = rank - 1 if place == 0 else 0
+        sides.append(node if axes[0] == inner else ast.Attribute(node, "T"))
+    return ast.BinOp(sides[0], ast.MatMult(), sides[1])
