@@ -243,6 +243,7 @@ def small_card() -> View:
             checks=checks,
             stablehlo=["%0 = stablehlo.sine %arg0 : tensor<3xf32>"],
             compiled=["sine"],
+            derivative=["d sin(x) = dx * cos(x)", "ct_x = ct * cos(x)"],
         )
     )
 
