@@ -131,8 +131,9 @@ def test_a_ring_is_drawn_as_a_ring(opcode, n, sizes):
     one = Collective(opcode, "", [list(range(n))], ["i"], 8 * n, 8, "", itemsize=4)
     scene, count = Scene(sizes.width, 100), rounds(opcode, n)
     drawing = Drawing(scene, mesh, one, sizes, "c0", 5, count, ring(opcode, n))
-    low, right = drawing.draw(0)
-    assert right <= sizes.width
+    low = drawing.draw(0)
+    scene.end_at(low, 0)
+    assert scene.width <= sizes.width
     middles = []
     for mark in scene.marks:
         if mark.keys == ["c0g0"]:

@@ -8,7 +8,7 @@ import gallery as states
 
 # Of each view the marks and formulas that the step lights and that their pane cuts off:
 # at first paint, and at the ends and some steps between, forwards and then backwards.
-CUT = """() => [...document.querySelectorAll(".mj-live")].map(root => {
+CUT = r"""() => [...document.querySelectorAll(".mj-live")].map(root => {
   const slider = root.querySelector("input[type=range]");
   const told = root.querySelector(".mj-head").textContent;
   const seen = {told, marks: 0, cut: []};
@@ -32,15 +32,23 @@ CUT = """() => [...document.querySelectorAll(".mj-live")].map(root => {
       }
       const drawn = pane.querySelector("svg.mj-scene:not([hidden])");
       for (const mark of drawn.querySelectorAll("g.mj-on:not(.mj-later)")) {
-        // Its box without strokes, which Firefox counts and Chromium does not.
-        const box = mark.getBBox();
         const {a, d, e, f} = mark.getScreenCTM();
-        if (!box.width && !box.height) continue;
+        const over = [];
+        for (const part of mark.children) {
+          const box = part.getBBox();
+          if (!box.width && !box.height) continue;
+          // Firefox counts strokes into boxes and Chromium does not: both are told.
+          const style = getComputedStyle(part);
+          const is = !/none|rgba\(0, 0, 0, 0\)/.test(style.stroke);
+          const half = is ? parseFloat(style.strokeWidth) / 2 : 0;
+          const [x, y] = [a * (box.x - half) + e, d * (box.y - half) + f];
+          over.push(edge.left - x, x + a * (box.width + 2 * half) - right,
+                    edge.top - y, y + d * (box.height + 2 * half) - bottom);
+        }
+        if (!over.length) continue;
         seen.marks++;
-        const [x, y] = [a * box.x + e, d * box.y + f];
-        const over = [edge.left - x, x + a * box.width - right,
-                      edge.top - y, y + d * box.height - bottom];
-        if (Math.max(...over) > 1) seen.cut.push([when, ...over.map(Math.round)]);
+        const most = Math.max(...over);
+        if (most > 0.5) seen.cut.push([when, most.toFixed(1), mark.ariaLabel]);
       }
       const zoom = drawn.getBoundingClientRect().width / drawn.viewBox.baseVal.width;
       for (const text of drawn.querySelectorAll("text")) {

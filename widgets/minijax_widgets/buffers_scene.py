@@ -240,6 +240,9 @@ class Drawing:
             key=key,
             role=role,
             go=go,
+            at=go,
+            until=place.last // len(self.runs[0]),
+            snug=True,
             says=tell,
         )
 

@@ -141,7 +141,7 @@ class BuffersView(View):
 
         return self.picture(
             [
-                scene_pane(scene, 690, 300),
+                scene_pane(scene, 1100, 300, 690),
                 *timeline,
                 *self.roofline(each),
                 self.table(goes),

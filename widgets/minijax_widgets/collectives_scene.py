@@ -48,8 +48,8 @@ class Drawing:
     count: int
     messages: Sequence[Message]
 
-    def draw(self, y: float) -> tuple[float, float]:
-        """Draws the collective; returns the lower and the right end."""
+    def draw(self, y: float) -> float:
+        """Draws the collective; returns the lower end."""
         scene, mesh, each, sizes = self.scene, self.mesh, self.each, self.sizes
         scene.text(
             6, y + 15, f"{each.opcode}{over(each)}", size=16, weight=700, key=self.key
@@ -104,7 +104,7 @@ class Drawing:
                 for group, members in zip(groups, rings, strict=True):
                     slots = [group.index(member) for member in members]
                     self.parts(laid, members, slots)
-        return laid.low + 24, laid.right + 16
+        return laid.low + 24
 
     def devices(self, laid: MeshPicture, groups: Sequence[Sequence[int]]) -> None:
         """Draws the devices; one lights its whole group."""
@@ -228,8 +228,8 @@ class Drawing:
         alone = len(each.groups) == 1 and each.size == len(mesh.devices)
         return alone or each.opcode == "collective-permute"
 
-    def ring(self, y: float) -> tuple[float, float]:
-        """Draws all devices of one axis as a ring; returns the lower and the right end.
+    def ring(self, y: float) -> float:
+        """Draws all devices of one axis as a ring; returns the lower end.
 
         A device is cut into as many sectors as there are devices: its parts. A full
         sector is finished; a number in it says how many devices have been added.
@@ -271,8 +271,7 @@ class Drawing:
         right, low = 2 * middle, y + 2 * middle
         beside = 2 * middle + 330 <= self.sizes.width
         at = (right + 40, y + middle / 2) if beside else (6.0, low + 10)
-        foot = self.tell_ways(*at)
-        return max(low, foot), max(right, at[0] + 290)
+        return max(low, self.tell_ways(*at))
 
     def circles(self, ring: Circle, members: Sequence[int]) -> None:
         """Draws the devices without what they hold."""

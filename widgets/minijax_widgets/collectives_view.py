@@ -202,7 +202,7 @@ class CollectivesView(View):
     def scene(self, sizes: Sizes) -> Scene:
         """Returns the drawn collectives, one under another."""
         scene = Scene(sizes.width, 100, label=self.recording.headline)
-        y, right = 6.0, 0.0
+        y = 6.0
         for number in self.drawn:
             each = self.recording.collectives[number]
             drawing = Drawing(
@@ -215,10 +215,8 @@ class CollectivesView(View):
                 self.rounds_of(number),
                 ring(each.opcode, each.size) if self.rounds_of(number) else [],
             )
-            y, wide = drawing.draw(y)
-            right = max(right, wide)
-            y += 22
-        scene.width, scene.height = max(sizes.width, right + 10), y
+            y = 22 + drawing.draw(y)
+        scene.end_at(y)
         return scene
 
 

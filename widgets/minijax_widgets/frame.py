@@ -143,15 +143,13 @@ def in_parts(rows: list[Row]) -> list[Row]:
 class Pane:
     """A part of the picture.
 
-    `scene` is a picture of marks, `middle` the same for pages that have no room for it
-    (from 900 pixels on only if they have room for `middle`), `narrow` the same for
-    pages under 560, `less` where code beside it leaves it no more, and `layouts` are
-    what boxes show that open or close (a mark's `opens`). A "strip" is a scene that
-    others leave room for. Else: a table, code, prose that wraps, a listing or tiles. A
-    listing is a text with a rail of remarks, which narrow pages leave out; "sides" are
-    a sign and two programs. Cells of tiles wrap, a tile stands for the step that lights
-    its key. A pane is as wide as what it holds asks for: `below` puts it under the one
-    before it, `wide` under all.
+    `scene` is a picture of marks; `middle`, `less` and `narrow` are the same for less
+    and less room, and `layouts` what boxes show that open or close (a mark's `opens`).
+    A "strip" is a scene that others leave room for. Else: a table, code, prose that
+    wraps, a listing or tiles. A listing is a text with a rail of remarks, which narrow
+    pages leave out; "sides" are a sign and two programs. Cells of tiles wrap, a tile
+    stands for the step that lights its key. A pane is as wide as what it holds asks
+    for: `below` puts it under the one before it, `wide` under all.
     `key` is a key of the keyboard that hides the pane and shows it again.
     """
 

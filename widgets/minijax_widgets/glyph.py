@@ -9,6 +9,7 @@ file into hex numbers.
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from html import escape
@@ -135,6 +136,25 @@ def stroked(stroke: str, thick: float, dash: str) -> dict[str, Any]:
         return {}
     has: dict[str, Any] = {"stroke": stroke, "stroke-width": thick}
     return has | ({"stroke-dasharray": dash} if dash else {})
+
+
+def right_end(part: Drawn) -> float:
+    """Returns how far to the right a part is drawn, with its outline."""
+    has = part.has
+    if part.tag == "text":
+        mono = has["font-family"] == "code"
+        wide = text_width(part.text, has["font-size"], mono)
+        return (
+            has["x"]
+            + wide
+            * {"start": 1, "middle": 0.5, "end": 0}[has.get("text-anchor", "start")]
+        )
+    half = has.get("stroke-width", 0) / 2
+    if part.tag == "rect":
+        return has["x"] + has["width"] + half
+    if part.tag == "circle":
+        return has["cx"] + has["r"] + half
+    return max(float(x) for x in re.findall(r"(-?[\d.]+) -?[\d.]+", has["d"])) + half
 
 
 def words(

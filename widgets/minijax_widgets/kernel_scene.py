@@ -50,7 +50,7 @@ class Sizes:
 
 WIDE = Sizes(900, 168, 30)
 MIDDLE = Sizes(690, 168, 30)
-LESS = Sizes(540, 168, 30)
+LESS = Sizes(424, 150, 30)
 NARROW = Sizes(300, 120, 28)
 
 
@@ -515,8 +515,8 @@ def draw_bytes(
     x: float,
     y: float,
     programs: Sequence[int],
-) -> tuple[float, float]:
-    """Draws bytes against the ideal as bars; returns the right and the lower end."""
+) -> float:
+    """Draws bytes against the ideal as bars; returns the lower end."""
     inputs, outputs = record.of_role("input"), record.of_role("output")
     rows: list[tuple[str, str, int, list[Operand]]] = []
     for title, members in (("in", inputs), ("out", outputs)):
@@ -531,7 +531,7 @@ def draw_bytes(
     most = max([number for _, _, number, _ in rows], default=0)
     scene.text(x, y + 13, "bytes", weight=700)
     scene.note(x, y + 30, "filled: so far")
-    right, row_y = x, y + 42
+    row_y = y + 42
     for name, role, number, moved in rows:
         scene.text(x + 78, row_y + 13, name, size=12, anchor="end")
         wide = max(3.0, 110 * number / most) if most else 3.0
@@ -555,7 +555,6 @@ def draw_bytes(
                 parts = [rect(0, 0, wide, 16, "panel", "line", 1.3)]
         label = f"{name} {number:,} bytes"
         scene.drawn(x + 84, row_y, wide, 16, parts, turns=turns, label=label)
-        shown = scene.text(x + 90 + wide, row_y + 13, f"{number:,}", size=12)
-        right = max(right, shown.x + shown.w)
+        scene.text(x + 90 + wide, row_y + 13, f"{number:,}", size=12)
         row_y += 22
-    return right, row_y
+    return row_y

@@ -18,7 +18,7 @@ from minijax_lab.explain.small_values import Values
 from minijax_widgets.cells import largest_of, number_text, values_parts, widest
 from minijax_widgets.glyph import LEAST_TEXT, text_width, words
 from minijax_widgets.kernel_scene import Laid
-from minijax_widgets.scene import Scene
+from minijax_widgets.scene import Scene, fitting
 
 # Cells of one operand in all of its steps: a page has to carry them.
 MOST_CELLS = 16384
@@ -183,26 +183,27 @@ def draw_on_chip(
     programs: Sequence[int],
     names: Sequence[str],
     y: float,
-) -> tuple[float, float]:
-    """Draws the blocks on the chip with their values; returns the right and lower end.
+) -> float:
+    """Draws the blocks on the chip with their values; returns the lower end.
 
     A block of an input slides there from its array in the step in which it arrives.
     Nothing is drawn without values.
     """
     before, after = blocks_on_chip(operands, programs, names)
     if not before and not after:
-        return 0.0, y
+        return y
     scene.text(6, y + 16, "on the chip", weight=700)
     said = "hatched: no value, or masked"
     if scene.width > 500:
         said = f"what a program has, and what it leaves; {said}"
     scene.note(94, y + 16, said)
-    top, x, right, low = y + 50, 6.0, 0.0, y
+    top, x, low = y + 50, 6.0, y
     for held in (*before, *after):
         tables = [state for state in held.states.values() if state is not None]
         size = cell_size(tables)
         wide, tall = size[0] * len(tables[0][0]), size[1] * len(tables[0])
-        room = max(wide, text_width(held.said, 12, True), 118.0)
+        name = fitting(held.said, scene.width - 12)
+        room = max(wide, text_width(name, 12, True), 118.0)
         arrow = 30.0 if after and held is after[0] and before else 0.0
         if x > 6 and x + arrow + room > scene.width:
             x, top = 6.0, low + 34
@@ -210,12 +211,11 @@ def draw_on_chip(
             end = (x + arrow - 6, top + 30)
             scene.arrow((x - 10, top + 30), end, role="value", thick=2.4)
             x += arrow
-        scene.text(x, top - 6, held.said, size=12, weight=700, mono=True)
+        scene.text(x, top - 6, name, size=12, weight=700, mono=True)
         draw_held(scene, held, (x, top), size, programs, arrays.get(held.operand.name))
         low = max(low, top + tall + 20)
-        right = max(right, x + room)
         x += room + 22
-    return right, low
+    return low
 
 
 def draw_held(

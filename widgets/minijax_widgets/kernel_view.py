@@ -353,7 +353,7 @@ class KernelView(View):
         record = self.recording
         scene = Scene(sizes.width, 100, label=record.headline)
         x = y = 6.0
-        low, right = y, x
+        low = y
         arrays: list[Laid | None] = [None] * len(record.operands)
         grid: Laid | None = None
         for operand in [self.grid_operand, *self.drawn]:
@@ -372,7 +372,7 @@ class KernelView(View):
             else:
                 arrays[record.operands.index(operand)] = laid
                 draw_in_array(scene, operand, laid, self.programs)
-            low, right = max(low, laid.low), max(right, laid.right)
+            low = max(low, laid.low)
             x = laid.right + 34
         more = len(record.operands) - len(self.drawn)
         if more > 0:
@@ -380,21 +380,18 @@ class KernelView(View):
             scene.note(6, low, f"and {more} more operands")
         if x > 6 and x + 260 > sizes.width:
             x, y = 6.0, low + 26
-        end_x, end_y = draw_bytes(scene, record, x, y, self.programs)
-        low, right = max(low, end_y), max(right, end_x)
+        low = max(low, draw_bytes(scene, record, x, y, self.programs))
         by_name = dict(zip((one.name for one in record.operands), arrays))
         names = [record.place_text(n) for n in range(len(record.places))]
         placed = {name: laid for name, laid in by_name.items() if laid is not None}
-        end_x, end_y = draw_on_chip(
-            scene, self.drawn, placed, self.programs, names, low + 22
-        )
-        low, right = max(low, end_y), max(right, end_x)
+        foot = draw_on_chip(scene, self.drawn, placed, self.programs, names, low + 22)
+        low = max(low, foot)
         assert grid is not None
         for number, problem in enumerate(record.problems[:MOST_PROBLEMS]):
             if problem.is_wrong:
                 step = self.steps[problem.program]
                 draw_problem(scene, problem, number, grid, arrays, step)
-        scene.width, scene.height = max(sizes.width, right + 8), low + 10
+        scene.end_at(low + 10)
         return scene
 
     def timeline(self) -> list[picture.Pane]:

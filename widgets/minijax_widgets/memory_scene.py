@@ -171,6 +171,9 @@ class Drawing:
             text=size if fits else "",
             lid=value.kept and own > 8,
             go=value.born,
+            at=value.born,
+            until=value.dies,
+            snug=True,
             tell=told_of(value),
         )
 

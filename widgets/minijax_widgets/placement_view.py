@@ -205,18 +205,14 @@ class PlacementView(View):
     def scene(self, sizes: Sizes) -> Scene:
         """Returns the drawn arrays, one under another, each beside its mesh."""
         scene = Scene(sizes.width, 100, label=self.recording.headline)
-        y, right = 6.0, 0.0
+        y = 6.0
         for number in self.drawn:
-            y, wide = self.draw(scene, number, y, sizes)
-            right = max(right, wide)
-            y += 18
-        scene.width, scene.height = max(sizes.width, right + 8), y
+            y = 18 + self.draw(scene, number, y, sizes)
+        scene.end_at(y)
         return scene
 
-    def draw(
-        self, scene: Scene, number: int, y: float, sizes: Sizes
-    ) -> tuple[float, float]:
-        """Draws an array and the mesh that holds it; returns the lower, right end."""
+    def draw(self, scene: Scene, number: int, y: float, sizes: Sizes) -> float:
+        """Draws an array and the mesh that holds it; returns the lower end."""
         value = self.recording.values[number]
         assert value.mesh is not None
         mesh = self.recording.meshes[value.mesh]
@@ -241,7 +237,6 @@ class PlacementView(View):
         laid = lay_mesh(mesh, mesh_x, mesh_y, device, width=room)
         self.draw_devices(scene, number, laid)
         low = max(low, laid.low) if sizes.beside else laid.low
-        right = max(right, laid.right)
         for remark in self.remarks(value)[: bool(value.better)]:
             letters = int((sizes.width - 40) / text_width("m", 13))
             lines = wrap(remark, letters)
@@ -251,7 +246,7 @@ class PlacementView(View):
             for count, one in enumerate(lines):
                 scene.text(18, low + 19 + 18 * count, one, role="miss", size=13)
             low += tall
-        return low, right
+        return low
 
     def draw_devices(self, scene: Scene, number: int, laid: Any) -> None:
         """Draws the mesh, each device in the colours of the piece that it holds."""

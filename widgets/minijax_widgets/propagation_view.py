@@ -238,7 +238,7 @@ class PropagationView(View):
         """Returns the values one under another, and the mesh."""
         record = self.recording
         scene = Scene(sizes.width, 100, label=record.headline)
-        y, right = 6.0, 0.0
+        y = 6.0
         middles: dict[int, float] = {}
         text_x = 190.0 if sizes.beside else 30.0
         shown = [record.values[number].placed for number in self.drawn]
@@ -246,9 +246,8 @@ class PropagationView(View):
         for number in self.drawn:
             value = record.values[number]
             top = y
-            y, wide = self.draw_row(scene, number, y, sizes, text_x, left)
+            y = self.draw_row(scene, number, y, sizes, text_x, left)
             middles[number] = (top + y) / 2
-            right = max(right, wide)
             y += 10
             for count in value.collectives:
                 each = record.collectives[count]
@@ -267,14 +266,12 @@ class PropagationView(View):
                 y += 40
         self.draw_steps(scene, middles)
         mesh_x, mesh_y = (620.0, 40.0) if sizes.beside else (60.0, y + 40)
-        low, wide = self.draw_held(scene, mesh_x, mesh_y, sizes)
+        low = self.draw_held(scene, mesh_x, mesh_y, sizes)
         unasked = [value for value in record.values if value.unasked]
         for value in unasked[:2]:
             at_x = mesh_x - 40 if sizes.beside else 24.0
             low = self.draw_advice(scene, value, at_x, low + 20)
-            wide = max(wide, at_x + 300)
-        scene.width = max(sizes.width, right + 10, wide + 10)
-        scene.height = max(y, low) + 8
+        scene.end_at(max(y, low) + 8)
         return scene
 
     def draw_row(
@@ -285,8 +282,8 @@ class PropagationView(View):
         sizes: Sizes,
         text_x: float,
         left: float,
-    ) -> tuple[float, float]:
-        """Draws a value: its glyph from `left` on, what it is, its line."""
+    ) -> float:
+        """Draws a value, its glyph from `left` on; returns the lower end."""
         record = self.recording
         value = record.values[number]
         key = f"v{number}"
@@ -316,8 +313,7 @@ class PropagationView(View):
         if value.line:
             room = 38 if sizes.beside else 36
             scene.note(x, lines_y + 43, cut(value.line, room), mono=True)
-        wide = max(text_width(title, 14, mono=True), text_width(said, 13.5))
-        return max(low, lines_y + 48), max(right, min(x + wide, TEXT_END))
+        return max(low, lines_y + 48)
 
     def draw_advice(
         self, scene: Scene, value: ProgramValue, x: float, y: float
@@ -364,9 +360,7 @@ class PropagationView(View):
                     says=step.text,
                 )
 
-    def draw_held(
-        self, scene: Scene, x: float, y: float, sizes: Sizes
-    ) -> tuple[float, float]:
+    def draw_held(self, scene: Scene, x: float, y: float, sizes: Sizes) -> float:
         """Draws the mesh with the bytes that each device holds of what goes in and out.
 
         A device lights its pieces of all values.
@@ -399,7 +393,7 @@ class PropagationView(View):
                 f"device {id_} holds {held[position]:,} B of arguments and results"
             )
         draw_mesh(scene, mesh, laid, looks, texts, keys, tells)
-        return laid.low, laid.right
+        return laid.low
 
 
 views["propagation"] = PropagationView

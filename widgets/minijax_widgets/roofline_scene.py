@@ -15,7 +15,7 @@ from minijax_lab.explain.compiled import CompiledProgram
 from minijax_lab.explain.kernels import Kernel
 from minijax_lab.explain.roofline import Dot, Machine, Roofline, roofline_of
 from minijax_lab.explain.tree import size_in_words
-from minijax_widgets.frame import Pane, Piece, Row
+from minijax_widgets.frame import Pane, Piece, Row, scene_pane
 from minijax_widgets.fusion_scene import short
 from minijax_widgets.scene import Scene, text_width
 
@@ -38,12 +38,13 @@ def roofline_panes(
     roof = roofline_of(program, machine)
     if not roof.dots:
         return []
-    scenes = [Drawing(program, roof, goes, times, width).scene for width in (690, 300)]
+
+    def scene(width: float) -> Scene:
+        return Drawing(program, roof, goes, times, width).scene
+
     title = f"roofline of {machine.name}: {told_of(roof)}"
     title += f"; {counted_of(roof)}" if roof.functions else ""
-    picture = Pane(
-        title, [], kind="scene", wide=True, scene=scenes[0], narrow=scenes[1]
-    )
+    picture = scene_pane(scene, 1100, 300, 690, title)
     return [picture, table(program, roof, goes, times)]
 
 

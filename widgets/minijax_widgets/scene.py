@@ -33,6 +33,7 @@ from minijax_widgets.glyph import (
     numeral,
     path,
     rect,
+    right_end,
     rounded,
     text_width,
     told_only,
@@ -253,13 +254,15 @@ class Scene:
         dash: bool = False,
         filled: bool = True,
         mono: bool = False,
+        snug: bool = False,
         **times: Unpack[Times],
     ) -> Placed:
         """Places a box; its text stands in it, or to its right where it has no room.
 
         `role` is a role of the palette, "kernel", or "" for a plain box. A role
         "residual" has a lid, "constant" is dashed. Below 4 pixels the box is a dot.
-        Returns where it stands with the text beside it.
+        What lights up around it is no larger than itself if `snug`, for boxes that
+        touch. Returns where it stands with the text beside it.
         """
         ink, wash, thick = role, f"{role}-wash", 1.2
         if role == "kernel":
@@ -303,7 +306,9 @@ class Scene:
             drawn,
             key,
             " ".join([*lines, *([role] if role else [])]),
-            halo(left, -2 if lid else 0, right - left, h + (2 if lid else 0)),
+            halo(HALO, HALO, w - 2 * HALO, h - 2 * HALO)
+            if snug
+            else halo(left, -2 if lid else 0, right - left, h + (2 if lid else 0)),
             times,
         )
         return Placed(x + left, y, right - left, h, x + w / 2, y + h / 2)
@@ -427,13 +432,13 @@ class Scene:
         key: str | Iterable[str] = "",
         text: str = "",
         role: str = "",
-        x: float = 0.0,
+        x: float = 2.0,
         w: float | None = None,
         **times: Unpack[Times],
     ) -> Placed:
         """Places a band across the picture, or `w` wide from `x` on, behind what is
         placed after it; its text stands at its top left."""
-        wide = self.width - x if w is None else w
+        wide = self.width - x - 2 if w is None else w
         wash = f"{role}-wash" if role in PALETTE else role or "panel"
         drawn = [rect(0, 0, wide, h, wash, round_by=6)]
         if text:
@@ -550,6 +555,17 @@ class Scene:
             sorted(turns, key=lambda turn: turn[0]),
         )
         self.marks.append(mark)
+
+    def end_at(self, height: float, room: float = 8) -> None:
+        """Ends the picture below, and to the right so far behind what stands there."""
+        self.height = height
+        self.width = room + max(
+            x + right_end(part)
+            for mark in self.marks
+            for x in (mark.x, *(to_x for _, to_x, _ in mark.moves))
+            for drawn in (mark.drawn, *(drawn for _, drawn in mark.turns))
+            for part in drawn
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Returns the scene as the player takes it: drawings that are the same stand

@@ -5,21 +5,19 @@ import { bounds, drag, flag, label, listen, onWidth, pinch, set, svgElement } fr
 import { SmallMap } from "./map";
 import type { Drawing, Frame, Pane, Scene, SceneMark } from "./frame";
 
-/** Pages narrower than this get the narrow layout. */
-const NARROW = 560;
-/** A picture with room around it is drawn larger, at most so much. */
-const MOST_GROWN = 1.25;
+/** A picture with room around it is drawn larger, at most so much, and one that is not
+ *  seen whole in any case at most so much. */
+const MOST_GROWN = 1.75;
+const MOST_SCROLLED = 1.25;
 /** A picture a little too wide is shrunk while no letter gets smaller than so many pixels;
  *  a wider one scrolls. */
 const LEAST_LETTER = 11;
 const LEAST_FIT = 0.8;
-const MOST_ZOOM = 4;
+const MOST_ZOOM = 8;
 /** Room around what is lit, and the height of a pane's title, in pixels. */
 const EDGE = 8;
 const TITLE = 24;
 const MOTION = 160;
-/** How large a picture is drawn at most to fill the whole screen. */
-const MOST_FIT = 2;
 const NUMBER = /-?\d+(?:\.\d+)?/g;
 
 /** How small a picture may be drawn, as a part of its size, for its text to be read. */
@@ -174,7 +172,7 @@ export class ScenePane {
   #now!: Layout;
   #zoom = 0;
   /** How small it is drawn so that all that is lit fits. */
-  #fitted = 1;
+  #fitted = Infinity;
   #opened: Scene | undefined;
   #dragged = false;
   #map: SmallMap;
@@ -189,16 +187,15 @@ export class ScenePane {
     this.#map = new SmallMap(section);
     this.choose();
     onWidth(root, () => {
-      this.#fitted = 1;
+      this.#fitted = Infinity;
+      section.style.maxHeight = "";
       this.choose();
     });
   }
 
   /** Shows the layout that the page has room for. */
   choose(): void {
-    const { root } = this;
-    const width = root.clientWidth;
-    const scene = this.#opened ?? this.#layoutFor(width);
+    const scene = this.#opened ?? this.#layout();
     if (this.#now?.scene !== scene) {
       this.#now?.svg.setAttribute("hidden", "");
       let layout = this.#layouts.get(scene);
@@ -214,12 +211,11 @@ export class ScenePane {
   }
 
   /** The widest layout that fits; the narrow one if none does. */
-  #layoutFor(width: number): Scene {
+  #layout(): Scene {
     const { scene, middle, less, narrow } = this.pane;
     const room = this.section.clientWidth;
-    if (!width || !narrow) return scene!;
-    const fitting = [scene, middle, less].find((one) => one && one.w * leastFit(one) <= room);
-    return (width >= NARROW && fitting) || narrow;
+    if (!room || !narrow) return scene!;
+    return [scene, middle, less].find((one) => one && one.w * leastFit(one) <= room) || narrow;
   }
 
   #draw(scene: Scene): Layout {
@@ -310,27 +306,24 @@ export class ScenePane {
     return !!document.fullscreenElement?.contains(this.root);
   }
 
-  /** The height that the pane may have. */
+  /** The height that the picture may have. */
   #height(): number {
-    return innerHeight - bounds(this.section).top - 2 * TITLE;
+    const { section } = this;
+    return (parseFloat(getComputedStyle(section).maxHeight) || innerHeight - bounds(section).top - TITLE) - TITLE;
   }
 
   #showMap(): void {
     this.#map.show(this.#now.svg);
   }
 
-  /** The width of the picture: as wide as drawn, a little less where there is no room. */
+  /** The width of the picture: as wide as the pane as far as it is seen whole, a little
+   *  less than drawn where there is no room. */
   #resize(): void {
     const { scene, svg } = this.#now;
     const room = this.section.clientWidth;
-    const least = leastFit(scene);
-    // Larger only as far as it is seen whole.
-    const most = Math.max(1, Math.min(MOST_GROWN, (innerHeight - 200) / scene.h));
-    let fit = room ? Math.min(most, Math.max(least, room / scene.w)) : 1;
-    fit = Math.min(fit, this.#fitted);
-    if (this.#isWhole() && room) {
-      fit = Math.max(fit, Math.min(MOST_FIT, room / scene.w, this.#height() / scene.h));
-    }
+    const whole = this.#height() / scene.h;
+    const most = Math.min(this.#fitted, whole < 1 ? MOST_SCROLLED : Math.min(MOST_GROWN, whole));
+    const fit = room ? Math.min(most, Math.max(leastFit(scene), room / scene.w)) : 1;
     const zoom = this.#zoom || fit;
     set(svg, "width", Math.floor(scene.w * zoom));
     set(svg, "height", Math.ceil(scene.h * zoom));
