@@ -88,7 +88,7 @@ def record_stages(
     levels = levels_of(function, args, kwargs)
     lowered = levels.lower(machine.platform)
     lowering = lowering_of(levels, machine.platform, lowered)
-    compiled = compiled_of(levels, machine, lowered)
+    compiled = compiled_of(levels, machine, lowered, before_fusion=False)
     stages = stages_of(lowering, compiled)
     record = levels.jaxpr
     outer = [equation for equation in record.equations if equation.parent is None]
