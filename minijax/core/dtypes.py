@@ -202,7 +202,7 @@ cut_to_32_bits: dict[str, Callable[[np.dtype, str], np.dtype]] = {}
 
 def canonical_explicit(dtype: np.dtype, fun_name: str) -> np.dtype:
     """The dtype for one that the user passed to the function named `fun_name`."""
-    if state.enable_x64 or canonical_of[dtype] == dtype:
+    if state.enable_x64 or canonical_of.get(dtype, dtype) == dtype:
         return dtype
     cut = cut_to_32_bits.get(state.explicit_x64_dtypes)
     return canonical_of[dtype] if cut is None else cut(dtype, fun_name)

@@ -6,6 +6,7 @@ In JAX: `core.py`, `AxisEnv` and `NamedAxisEffect`.
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 from minijax.core import effects
@@ -69,22 +70,14 @@ class extend_axis_env:
             self.change.__exit__(*exception)
 
 
+@dataclass(frozen=True, repr=False)
 class NamedAxisEffect(effects.Effect):
     """The program uses a named axis, which must be in scope where it runs."""
 
-    __slots__ = ("name",)
-
-    def __init__(self, name: Hashable):
-        self.name = name
+    name: Hashable
 
     def __repr__(self) -> str:
         return f"NamedAxis({self.name})"
-
-    def __eq__(self, other: Any) -> bool:
-        return isinstance(other, NamedAxisEffect) and self.name == other.name
-
-    def __hash__(self) -> int:
-        return hash((NamedAxisEffect, self.name))
 
 
 effects.lowerable_effects.add_type(NamedAxisEffect)

@@ -143,3 +143,23 @@ def test_a_tangent_of_the_initial_value():
         return library.grad(function)(ONE)
 
     assert_same(program, minijax, jax)
+
+
+class Doubling:
+    """A computation to which no weak reference can be made."""
+
+    __slots__ = ()
+
+    def __call__(self, left, right):
+        return left + right * 2
+
+
+def test_a_computation_with_slots():
+    expected = jax.lax.reduce_window(Y, ZERO, Doubling(), (1, 2), (1, 1), "VALID")
+    window = (ZERO, Doubling(), (1, 2), (1, 1), "VALID")
+    compiled = minijax.jit(lambda x: minijax.lax.reduce_window(x, *window))
+    for found in (minijax.lax.reduce_window(Y, *window), compiled(Y)):
+        np.testing.assert_array_equal(found, expected)
+    # JAX raises TypeError for these.
+    found = minijax.lax.reduce(Y, ZERO, Doubling(), (1,))
+    np.testing.assert_array_equal(found, Y.sum(1) * 2)

@@ -116,6 +116,13 @@ def test_result_type_of_values(mode):
             assert found == expected, (reference, found)
 
 
+@pytest.mark.parametrize("dtype", [np.longdouble, np.clongdouble, np.str_, "M8[s]"])
+@pytest.mark.parametrize("others", [(), (1,), (np.float32,)])
+def test_result_type_of_what_arrays_cannot_have(mode, dtype, others):
+    expected = outcome(theirs.result_type, dtype, *others)
+    assert outcome(element_types.result_type, dtype, *others) == expected
+
+
 def test_result_type_of_three(mode):
     some = [np.dtype(d) for d in ("?", "u1", "i4", "u4", "f2", "f4", "c8")]
     some += [np.dtype(dtypes.bfloat16), int, float, complex, 1, 2.0, None]

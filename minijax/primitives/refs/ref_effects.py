@@ -6,7 +6,8 @@ In JAX: `jax/_src/state/types.py`, and `core.py`, `InternalMutableArrayEffect`.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, ClassVar
 
 from minijax.core.effects import (
     Effect,
@@ -18,30 +19,19 @@ from minijax.core.effects import (
 )
 
 
+@dataclass(frozen=True, repr=False)
 class RefEffect(Effect):
     """Base class of the effects on refs: on one input of an equation or a jaxpr.
 
     In JAX: `effects.py`, `JaxprInputEffect`.
     """
 
-    name: str
-
-    def __init__(self, input: Any) -> None:
-        self.input = input
+    name: ClassVar[str]
+    input: Any
 
     def renamed(self, rename: Callable[[Any], Any]) -> Effect | None:
         found = rename(self.input)
         return None if found is None else type(self)(found)
-
-    def __eq__(self, other: object) -> bool:
-        return (
-            isinstance(other, RefEffect)
-            and type(self) is type(other)
-            and self.input == other.input
-        )
-
-    def __hash__(self) -> int:
-        return hash((type(self), self.input))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.input})"

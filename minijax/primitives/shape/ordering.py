@@ -9,6 +9,7 @@ In JAX: `lax/lax.py`.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -143,14 +144,9 @@ def optimization_barrier(operand: Any, /) -> Any:
 # ----------------------------------------------------------------------------------
 
 
+@dataclass(frozen=True, repr=False)
 class NoDCEEffect(effects.Effect):
     """Marks an equation that dead-code elimination must keep."""
-
-    def __eq__(self, other: Any) -> bool:
-        return type(other) is NoDCEEffect
-
-    def __hash__(self) -> int:
-        return hash(NoDCEEffect)
 
 
 no_dce_effect = NoDCEEffect()

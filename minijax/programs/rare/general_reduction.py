@@ -8,6 +8,8 @@ In JAX: `lax/lax.py`, `reduce_p`.
 
 from __future__ import annotations
 
+import functools
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -183,11 +185,19 @@ def _reduce_lowering(ctx, *values, jaxpr, dimensions, **_) -> list[Any]:
 # ----------------------------------------------------------------------------------
 
 
+def trace_scalars(computation: Callable, avals: tuple, tree: Any) -> tuple:
+    """The program of a computation on scalars of these types, and its result's tree."""
+    try:
+        weakref.ref(computation)
+    except TypeError:  # such as an object with slots: it is traced at each call
+        computation = functools.partial(computation)
+    return _trace_scalars(computation, avals, tree)
+
+
 @language.weakref_lru_cache
-def trace_scalars(
+def _trace_scalars(
     computation: Callable, avals: tuple[language.AbstractValue, ...], tree: Any
 ) -> tuple[language.ClosedJaxpr, Any]:
-    """The program of a computation on scalars of these types, and its result's tree."""
     out_trees = []
 
     def flat(*values: Any) -> list[Any]:
