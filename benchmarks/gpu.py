@@ -11,11 +11,12 @@ jaxlib's version.
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import subprocess
 import sys
+
+from rounds import measured_in_rounds
 
 PROGRAMS = """
 import functools, importlib, json, sys, time
@@ -193,13 +194,7 @@ def measured(library: str) -> dict[str, tuple[float, float, str]]:
 
 def main() -> None:
     """Runs the rounds and prints a table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
-    options = parser.parse_args()
-    rounds = []
-    for number in range(options.rounds):
-        order = ["minijax", "jax"] if number % 2 else ["jax", "minijax"]
-        rounds.append({library: measured(library) for library in order})
+    rounds = measured_in_rounds(measured, __doc__)
     print("| program | minijax, us | jax, us | minijax reaches | ratio | rounds |")
     print("|---|---:|---:|---:|---:|---|")
     for name, (_, work, unit) in rounds[0]["minijax"].items():

@@ -10,11 +10,12 @@ median of the rounds' ratios, and their range. The last line is the blocked matm
 
 from __future__ import annotations
 
-import argparse
 import json
 import statistics
 import subprocess
 import sys
+
+from rounds import measured_in_rounds
 
 KERNELS = """
 import importlib, json, sys, time
@@ -156,13 +157,7 @@ def line(name: str, pairs: list[tuple[float, float]]) -> str:
 
 def main() -> None:
     """Runs the rounds and prints a table."""
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=5)
-    options = parser.parse_args()
-    rounds = []
-    for number in range(options.rounds):
-        order = ["minijax", "jax"] if number % 2 else ["jax", "minijax"]
-        rounds.append({library: microseconds(library) for library in order})
+    rounds = measured_in_rounds(microseconds, __doc__)
     print("| kernel | minijax, us | jax interpreted, us | ratio | rounds |")
     print("|---|---|---|---|---|")
     for name in rounds[0]["jax"]:

@@ -645,17 +645,22 @@ def test_a_picture_without_a_script_names_its_rows_and_has_little_ink_for_little
 SEEN = "document.querySelector('.mj-seen').textContent"
 
 
-def test_fingers_zoom_a_timeline_and_a_picture(browser, tmp_path):
-    """Two fingers that move apart: what is between them stays, and the page too."""
-    path = tmp_path / "page.html"
-    see.kernel(matmul, struct(24, 20), struct(20, 20)).save(path)
+def touched(browser, view, path):
+    """A view on a narrow page that fingers touch, and the session that moves them."""
+    view.save(path)
     context = browser.new_context(
         viewport={"width": 480, "height": 900}, has_touch=True, offline=True
     )
     page = context.new_page()
     page.goto(path.as_uri())
     page.wait_for_selector(".mj-live")
-    client = context.new_cdp_session(page)
+    return page, context.new_cdp_session(page)
+
+
+def test_fingers_zoom_a_timeline_and_a_picture(browser, tmp_path):
+    """Two fingers that move apart: what is between them stays, and the page too."""
+    view = see.kernel(matmul, struct(24, 20), struct(20, 20))
+    page, client = touched(browser, view, tmp_path / "page.html")
 
     def apart(selector):
         box = page.locator(selector).bounding_box()
@@ -687,7 +692,7 @@ def test_fingers_zoom_a_timeline_and_a_picture(browser, tmp_path):
     assert page.evaluate(width) == pytest.approx(4 * before, rel=0.02)
     assert page.locator(".mj-where").inner_text() == step
     assert page.evaluate("visualViewport.scale") == 1
-    context.close()
+    page.context.close()
 
 
 def seen_in_ns(page):
@@ -717,15 +722,7 @@ def test_a_timeline_of_picoseconds_zooms_until_its_shortest_bar_is_seen(show, co
 
 
 def test_a_finger_beside_a_timeline_zooms_nothing(browser, tmp_path):
-    path = tmp_path / "page.html"
-    doubles(40).save(path)
-    context = browser.new_context(
-        viewport={"width": 480, "height": 900}, has_touch=True, offline=True
-    )
-    page = context.new_page()
-    page.goto(path.as_uri())
-    page.wait_for_selector(".mj-live")
-    client = context.new_cdp_session(page)
+    page, client = touched(browser, doubles(40), tmp_path / "page.html")
     page.locator(".mj-bars canvas").scroll_into_view_if_needed()
     box = page.locator(".mj-bars canvas").bounding_box()
     x, y = box["x"] + 200, box["y"] + 20
@@ -741,7 +738,7 @@ def test_a_finger_beside_a_timeline_zooms_nothing(browser, tmp_path):
         touch("touchMove", (x, y + by), (x, y - 80 - by))
     touch("touchEnd")
     assert page.evaluate(SEEN) == before
-    context.close()
+    page.context.close()
 
 
 def test_a_drag_that_the_browser_ends_moves_nothing_more(show):
