@@ -47,7 +47,7 @@ def loggamma(x: ArrayLike) -> Array:
 
 def _only_real(name: str, x: Any) -> None:
     if jnp.iscomplexobj(x):
-        raise NotImplementedError(f"{name} of complex numbers is not in minijax")
+        raise NotImplementedError(f"{name} takes real numbers, got {x.dtype}.")
 
 
 def factorial(n: ArrayLike, exact: bool = False) -> Array:

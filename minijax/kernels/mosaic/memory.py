@@ -173,7 +173,7 @@ def _write(
     value = reshaped(value, aval, block.shape)
     if strides is not None:
         if mask is not None:
-            raise NotImplementedError("a write with a mask and a stride.")
+            raise NotImplementedError("a write with mask and stride; leave one out.")
         tpu.strided_store(value, ref.value, starts, strides)
         return
     tpu.vector_store(value, ref.value, starts, strides=[], mask=mask)
@@ -229,7 +229,7 @@ def _masked_load(ctx: RuleContext, *leaves: Any, args_tree: Any, **_: Any) -> An
     avals = trees.tree_unflatten(args_tree, ctx.avals_in)
     mask = repeated(mask, avals[2], result.shape)
     if avals[3].dtype != result.dtype:
-        raise NotImplementedError(f"other={avals[3]} for a block of {result.dtype}.")
+        raise NotImplementedError(f"other={avals[3]}: convert it to {result.dtype}.")
     other = repeated(other, avals[3], result.shape)
     return dialect("arith").select(mask, block, other)
 

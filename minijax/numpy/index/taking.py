@@ -63,7 +63,7 @@ def _take(
         gather_mode = lax.GatherScatterMode.FILL_OR_DROP
         indices = broadcasting._where(indices < 0, indices + a.shape[axis], indices)
     elif mode == "raise":
-        raise NotImplementedError("The 'raise' mode to jnp.take is not supported.")
+        raise NotImplementedError("take has no mode='raise': use 'fill' or 'clip'.")
     elif mode == "wrap":
         gather_mode = lax.GatherScatterMode.PROMISE_IN_BOUNDS
         indices = ufuncs.mod(indices, constant_like(indices, a.shape[axis]))
@@ -270,7 +270,7 @@ def put(
     elif mode == "wrap":
         places = places % array.size
     elif mode == "raise":
-        raise NotImplementedError("The 'raise' mode to jnp.put is not supported.")
+        raise NotImplementedError("put has no mode='raise': use 'clip' or 'wrap'.")
     else:
         raise ValueError(f"mode should be one of 'wrap' or 'clip'; got mode={mode!r}")
     index = counting.unravel_index(places, array.shape)

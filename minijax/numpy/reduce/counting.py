@@ -349,7 +349,7 @@ def histogram_bin_edges(
     """
     del weights
     if isinstance(bins, str):
-        raise NotImplementedError("string values for `bins` not implemented.")
+        raise NotImplementedError("bins is a string: give a number, or the edges.")
     arraylike.check_arraylike("histogram_bin_edges", a, bins)
     array = creation.asarray(a)
     dtype = element_types.to_inexact_dtype(array.dtype)

@@ -196,7 +196,7 @@ def reduction(
     if names:
         if reducer.over_names is None:
             raise NotImplementedError(
-                f"Named reductions are not implemented for jnp.{name}()"
+                f"jnp.{name}() has no named axes: write `axis=` numbers, or `lax.psum`."
             )
         result = getattr(lax, reducer.over_names)(a, (*axes, *names))
     else:

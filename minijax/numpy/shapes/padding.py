@@ -100,7 +100,9 @@ def pad(
     if callable(mode):
         return _pad_with_function(array, widths, mode, kwargs)
     if mode not in _MODES:
-        raise NotImplementedError(f"Unimplemented padding mode '{mode}' for np.pad.")
+        raise NotImplementedError(
+            f"Unimplemented padding mode '{mode}' for np.pad: it has {[*_MODES]}."
+        )
     unsupported = set(kwargs) - {_MODES[mode]}
     if unsupported:
         raise ValueError(

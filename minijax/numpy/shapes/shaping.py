@@ -99,7 +99,7 @@ def reshape(
         reversed_result = lax.reshape(array, new_shape[::-1], axes, **sharding)
         return lax.transpose(reversed_result, range(len(new_shape))[::-1])
     if order == "A":
-        raise NotImplementedError("np.reshape order=A is not implemented.")
+        raise NotImplementedError("reshape has no order='A': use 'C' or 'F'.")
     raise ValueError(f"Unexpected value for 'order' argument: {order}.")
 
 

@@ -318,7 +318,8 @@ def _linear_solve_transpose(cts, *args, const_lengths, jaxprs) -> list[Any]:
     consts, b = _groups(args, const_lengths)
     if any(is_linear(x) for group in consts for x in group):
         raise NotImplementedError(
-            "custom_linear_solve is transposed in its right-hand side only"
+            "custom_linear_solve is transposed in its right-hand side only: what the "
+            "functions close over is not linear. Apply `lax.stop_gradient` to it."
         )
     if any(type(ct) is not Zero for ct in cts[len(b) :]):
         raise NotImplementedError(

@@ -404,7 +404,7 @@ def _svd_lowering(
         stems[SvdAlgorithm.DIVIDE_AND_CONQUER] = "gesdd"
         if algorithm not in stems:
             raise NotImplementedError(
-                "The SVD Jacobi and Polar algorithms are not implemented on CPU."
+                "algorithm: CPUs have no Jacobi and no Polar SVD; leave it out."
             )
         mode = letter("N" if not compute_uv else "A" if full_matrices else "S")
         name = lapack.target(stems[algorithm], aval.dtype)
