@@ -5,7 +5,8 @@
 Each process trains the same network on a batch that is cut over the processes. The same
 step is compiled twice, once with its launches told to the others and once without, and
 the two run in turns. Printed are the medians of both, and of the differences of
-neighbouring turns.
+neighbouring turns; then the least time of each, and the least time that the process
+computed, which other programs of the machine disturb less.
 """
 
 from __future__ import annotations
@@ -39,14 +40,18 @@ def step(params: Any, x: Any) -> Any:
     return [w - 0.01 * g for w, g in zip(params, slopes, strict=True)], value
 
 
-def seconds(run: Any, params: Any, x: Any, each: bool) -> float:
-    """The mean seconds of a step; each waits for its loss, or only the last."""
-    start = time.perf_counter()
+def seconds(run: Any, params: Any, x: Any, each: bool) -> tuple[float, float]:
+    """The mean seconds of a step, and those that all threads of the process computed.
+
+    Each step waits for its loss, or only the last.
+    """
+    start, computed = time.perf_counter(), time.process_time()
     for number in range(STEPS):
         params, value = run(params, x)
         if each or number == STEPS - 1:
             float(value)
-    return (time.perf_counter() - start) / STEPS
+    ends = time.perf_counter() - start, time.process_time() - computed
+    return ends[0] / STEPS, ends[1] / STEPS
 
 
 def main() -> None:
@@ -71,14 +76,18 @@ def main() -> None:
                 runs = [ordered, plain] if turn % 2 else [plain, ordered]
                 found = {run: seconds(run, params, x, each) for run in runs}
                 pairs.append((found[ordered], found[plain]))
-            with_it, without = (statistics.median(one) for one in zip(*pairs))
-            more = statistics.median(a - b for a, b in pairs)
+            walls = [(told_[0], plain_[0]) for told_, plain_ in pairs]
+            with_it, without = (statistics.median(one) for one in zip(*walls))
+            more = statistics.median(a - b for a, b in walls)
+            least = [[1e3 * min(kind) for kind in zip(*one)] for one in zip(*pairs)]
             if minijax.process_index() == 0:
                 print(
                     f"width {width}, {'each loss' if each else 'last loss'} read: "
                     f"{1e3 * with_it:.3f} ms a step with the order told, "
                     f"{1e3 * without:.3f} ms without; {1e6 * more:+.0f} us, "
-                    f"{100 * more / without:+.2f}%",
+                    f"{100 * more / without:+.2f}%; least "
+                    f"{least[0][0]:.3f} and {least[1][0]:.3f} ms, computed "
+                    f"{least[0][1]:.3f} and {least[1][1]:.3f} ms",
                     flush=True,
                 )
 

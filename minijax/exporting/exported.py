@@ -20,7 +20,7 @@ import numpy as np
 
 from minijax.backend import hlo_parts, portable_artifacts
 from minijax.compile import standalone as programs
-from minijax.compile.stages import PLATFORMS, Traced, trace
+from minijax.compile.stages import PLATFORMS, Traced, place_of, trace
 from minijax.core import dispatch, dtypes, errors, hlo, lowering
 from minijax.core.array import default_device
 from minijax.core.errors import api_boundary
@@ -34,6 +34,7 @@ from minijax.core.trees import (
     tree_unflatten,
 )
 from minijax.programs.custom.custom_backward import custom_vjp
+from minijax.programs.sharding.placement import Placement
 from minijax.transforms import discharge
 from minijax.transforms.differentiation import vjp as _vjp
 from minijax.values.ref_avals import ShapeDtypeStruct
@@ -297,6 +298,7 @@ def _export_traced(
         return f"{_argument_path(traced.in_tree, position)}.shape[{axis}]"
 
     modules = []
+    place, _ = place_of.run(traced)
     kept: tuple[int, ...] = ()
     for platform in platforms:
         lowered = lowering.lower_to_module(
@@ -321,6 +323,7 @@ def _export_traced(
         checks,
         modules[0],
         kept,
+        nr_devices=place.mesh.size if type(place) is Placement else 1,
         _others=tuple(modules[1:]),
         _get_vjp=_OwnDerivative(traced),
     )

@@ -79,6 +79,7 @@ def _header(exported: Exported, vjp_order: int, programs: list[bytes]) -> dict:
         "platforms": list(exported.platforms),
         "disabled_checks": [str(check) for check in exported.disabled_safety_checks],
         "kept": list(exported.module_kept_var_idx),
+        "nr_devices": exported.nr_devices,
         "calling_convention": exported.calling_convention_version,
         "programs": [first, len(modules)],
         "vjp": _header(exported.vjp(), vjp_order - 1, programs) if vjp_order else None,
@@ -144,6 +145,7 @@ def _from_header(header: dict, programs: list[bytes], scope: SymbolicScope) -> E
         programs[first],
         tuple(header["kept"]),
         calling_convention_version=header["calling_convention"],
+        nr_devices=header.get("nr_devices", 1),
         _others=tuple(programs[first + 1 : first + count]),
         _get_vjp=None if derivative is None else lambda primal: derivative,
     )

@@ -489,3 +489,13 @@ def pjit_has_the_methods_of_jit(lib):
     jitted = _pjit(lib, lambda x: x * 2)
     jitted.clear_cache()
     return "partial" in str(jitted.lower.__doc__), jitted.eval_shape(1.0).dtype.name
+
+
+@case
+def devices_of_an_exported_program(lib):
+    export = importlib.import_module(f"{lib.name}.export").export
+    jitted = lib.mj.jit(lambda x: x * 2)
+    cut = export(jitted)(lib.put(lib.numbers(8, 8), "x"))
+    with lib.mj.set_mesh(lib.mesh):
+        used = export(jitted)(lib.numbers(8, 8))
+    return [each.nr_devices for each in (cut, used, export(jitted)(1.0))]
