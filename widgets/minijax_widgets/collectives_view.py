@@ -183,9 +183,9 @@ class CollectivesView(View):
                     [
                         [picture.Piece(f"{each.opcode}{over(each)}", "chip")],
                         groups,
-                        size_in_words(each.sent) + self.times_told(each),
-                        size_in_words(each.bytes),
-                        size_in_words(each.total),
+                        unbroken(each.sent) + self.times_told(each),
+                        unbroken(each.bytes),
+                        unbroken(each.total),
                         self.line_told(each),
                     ],
                     keys=[f"c{number}", *key_of_line(each.span)],
@@ -218,6 +218,11 @@ class CollectivesView(View):
             y = 22 + drawing.draw(y)
         scene.end_at(y)
         return scene
+
+
+def unbroken(count: int) -> str:
+    """Returns a number of bytes with its unit, which stay in one line."""
+    return size_in_words(count).replace(" ", "\N{NO-BREAK SPACE}")
 
 
 views["collectives"] = CollectivesView

@@ -1,9 +1,10 @@
-"""The functions over which the views' claims are held: forty, and twelve more.
+"""The functions over which the views' claims are held: forty, and twenty more.
 
 Each is written once, against a library `m` that is minijax or jax. The forty are the
-functions of the course and what people write; the twelve (`UNSEEN`) were written
-with no view in mind. `differentiable` says whether `grad` by the first argument makes
-sense for the sum of the results.
+functions of the course and what people write; twelve were written with no view in
+mind, and eight have what was told falsely once: helpers that two lines call, branches,
+loops, arrays from outside, equal layers, updates, slices (`UNSEEN`). `differentiable`
+says whether `grad` by the first argument makes sense for the sum of the results.
 """
 
 from __future__ import annotations
@@ -438,8 +439,84 @@ def rounded(m):
     return lambda x: (m.numpy.round(x * 10.0), m.numpy.floor(x), m.numpy.sign(x))
 
 
+# ---- eight that have what was told falsely once --------------------------------------
+
+
+@case(ones(4), ones(4))
+def helper_twice(m):
+    scaled = m.jit(lambda v: m.numpy.tanh(v) * v)
+
+    def f(x, y):
+        a = scaled(x)
+        b = scaled(y)
+        return m.numpy.sin(a) * b
+
+    return f
+
+
+@case(ones(4))
+def branch_of_helpers(m):
+    scaled = m.jit(lambda v: m.numpy.sin(v) * v)
+
+    def f(x):
+        y = m.lax.cond(x[0] > 0, scaled, lambda v: scaled(scaled(v)), x)
+        return y * x
+
+    return f
+
+
+@case(ones(8))
+def updates_in_a_loop(m):
+    def f(x):
+        def body(c, k):
+            return c.at[k].set(m.numpy.sin(c[k]) * c[k + 1]), c[k]
+
+        return m.lax.scan(body, x, m.numpy.arange(5))
+
+    return f
+
+
+@case(ones(4), differentiable=False)
+def unknown_loop(m):
+    return lambda x: m.lax.while_loop(
+        lambda c: c.sum() < 100.0, lambda c: m.numpy.exp(c) * 2.0, x
+    )
+
+
+@case(ones(4))
+def from_outside(m):
+    table = m.numpy.asarray(ones(3, 4))
+    turned = m.numpy.asarray(ones(4, 3))
+    return lambda x: m.numpy.tanh(turned @ (table @ x)) + table[1]
+
+
+@case(ones(4, 4), ones(2, 4))
+def equal_layers(m):
+    def f(w, x):
+        for _ in range(3):
+            x = m.nn.relu(x @ w)
+        return x
+
+    return f
+
+
+@case(ones(12))
+def slices_behind_reshapes(m):
+    def f(x):
+        rows = x.reshape(3, 4).at[1].multiply(2.0)
+        return rows.reshape(-1)[2:10:2] + rows[:, 1:3].reshape(-1)[:4]
+
+    return f
+
+
+@case(ones(4), ones(4))
+def helper_kept(m):
+    inner = m.jit(lambda v, w: m.numpy.sin(v * w))
+    return m.checkpoint(lambda x, w: inner(x, w) * inner(w, x))
+
+
 UNSEEN = CASES[40:]
-assert len(UNSEEN) == 12, len(UNSEEN)
+assert len(UNSEEN) == 20, len(UNSEEN)
 DIFFERENTIABLE = [one for one in CASES if one.differentiable]
 
 

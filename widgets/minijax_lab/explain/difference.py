@@ -110,7 +110,10 @@ class Alignment:
         outside_one = self.inner_one.get(first, [])
         outside_two = self.inner_two.get(second, [])
         left = opened(outside_one, outside_two, self.inner_one)
-        right = opened(outside_two, outside_one, self.inner_two)
+        right = opened(outside_two, left, self.inner_two)
+        # Of a call that has a partner on the other side, what is inside is not told
+        # beside it: the two are gone through together.
+        left = opened(outside_one, right, self.inner_one)
         for one, two in self.together(left, right):
             if one is None:
                 assert two is not None
