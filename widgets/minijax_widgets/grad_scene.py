@@ -696,8 +696,8 @@ class Picture:
                 key = self.key(sum_key(band, found))
                 x, y = end.x - 20, end.y + end.h - 8
                 if found.target is None:
-                    x, y = end.x + end.w + 4, end.cy - 10
-                if end.x + end.w + 24 > self.layout.width:
+                    x, y = end.x + end.w + 12, end.cy - 10
+                if end.x + end.w + 32 > self.layout.width:
                     x = end.x - 22
                 place = (end.cx, end.cy)
                 beside[place] = beside.get(place, 0) + 1

@@ -16,6 +16,10 @@ from minijax_widgets.signs import sign
 LONGEST_LIT = 300.0
 
 
+# Where the title of a box begins, where the box does, what it says, on which ground.
+Title = tuple[float, float, str, str]
+
+
 @dataclass(frozen=True)
 class Drawer:
     """Draws a sketch in its places."""
@@ -27,10 +31,13 @@ class Drawer:
     detail: Callable[[Equation], str]
 
     def draw(self) -> None:
-        """Draws boxes, lines over them, nodes over lines."""
-        self.draw_boxes(self.sketch.whole)
+        """Draws boxes, lines over them, titles and nodes over lines."""
+        titles: list[Title] = []
+        self.draw_boxes(self.sketch.whole, titles)
         for number, ends in enumerate(self.sketch.edges):
             self.draw_line(self.places.lines[str(number)], ends)
+        for title in titles:
+            self.draw_title(*title)
         for name, node in self.sketch.nodes.items():
             x, y = self.places.nodes[name]
             left, top = x - node.w / 2 + PAD, y - node.h / 2 + PAD
@@ -39,7 +46,15 @@ class Drawer:
             else:
                 self.draw_value(node, left, top)
 
-    def draw_boxes(self, box: Box) -> None:
+    def draw_title(self, at: float, top: float, shown: str, role: str) -> None:
+        """Draws the title of a box on the box's ground: a line goes behind it."""
+        wide = text_width(shown, TEXT_SIZE, True) * 1.05
+        self.scene.band(top + 6, 17, x=at - 2, w=wide + 4, role=role, label="")
+        self.scene.text(
+            at, top + 18, shown, size=TEXT_SIZE, weight=600, mono=True, label=""
+        )
+
+    def draw_boxes(self, box: Box, titles: list[Title]) -> None:
         for number, part in enumerate(box.inside):
             if isinstance(part, str):
                 continue
@@ -65,10 +80,8 @@ class Drawer:
                 draw_sign(self.scene, "opened", at, top + 14)
                 at += 14
             shown = fitting(part.title, left + w - at - 8)
-            self.scene.text(
-                at, top + 18, shown, size=TEXT_SIZE, weight=600, mono=True, label=""
-            )
-            self.draw_boxes(part)
+            titles.append((at, top, shown, "" if lines else "base"))
+            self.draw_boxes(part, titles)
 
     def draw_loops(self, box: Box, place: tuple[float, float, float, float]) -> None:
         """Draws what goes round a box: out at its end, back along a side, in again."""

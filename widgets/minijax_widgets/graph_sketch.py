@@ -19,8 +19,8 @@ PAD = 10.0
 HEAD = 20.0
 # Between the lines that go round, and the width of a title that is always there.
 ROUND = 16.0
-TITLE = 140.0
-# In a small graph they have twice the room.
+TITLE = 94.0
+# In a small graph they have three times the room.
 MOST_WITH_TITLES = 14
 SMALL = 0.5
 TEXT_SIZE = 12.0
@@ -269,7 +269,7 @@ class Sketch:
 
     def dot(self) -> str:
         """Returns the sketch in Graphviz's language, a pixel for a point."""
-        lines = ["digraph {", "nodesep=0.16; ranksep=0.15;"]
+        lines = ["digraph {", "nodesep=0.16; ranksep=0.12;"]
         lines.append('node [shape=box fixedsize=true label=""];')
         self.write(self.whole, lines)
         for number, (start, end) in enumerate(self.edges):
@@ -284,7 +284,7 @@ class Sketch:
                 lines.append(f"{part} [{size}];")
                 continue
             lines.append(f"subgraph cluster{self.key_of(part, number)} {{")
-            most = TITLE if len(self.nodes) > MOST_WITH_TITLES else 2 * TITLE
+            most = TITLE if len(self.nodes) > MOST_WITH_TITLES else 3 * TITLE
             wide = max(60.0, min(most, text_width(part.title, TEXT_SIZE, True) + 28))
             room = f'WIDTH="{wide:.0f}" HEIGHT="{HEAD + part.rim:.0f}"'
             lines.append(f"margin={PAD / 2 + part.rim:.0f}; labeljust=l;")
