@@ -165,7 +165,8 @@ def _gather_transpose(ct, operand, indices, *, dimension_numbers, **params) -> l
     if not is_linear(operand):
         return [None, None]
     del params["slice_sizes"], params["fill_value"]
-    zeros = instantiate(Zero(operand.aval))
+    dtype = dtypes.canonicalize_dtype(get_aval(ct).dtype)
+    zeros = instantiate(Zero(operand.aval.update(dtype=dtype)))
     numbers = ScatterDimensionNumbers(*dimension_numbers)
     return [scatter_add(zeros, indices, ct, numbers, **params), None]
 
