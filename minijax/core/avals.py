@@ -254,10 +254,12 @@ def _python_scalar_aval(value: Any) -> ShapedArray:
     kind = type(value)
     aval = _scalar_avals.get((kind, state.enable_x64))
     if aval is None:
-        dtype = dtypes.canonicalize_dtype(dtypes.python_scalar_dtypes[kind])
-        aval = ShapedArray((), dtype, weak_type=kind is not bool)
+        # Of an IntEnum the type is that of int.
+        base = next(k for k in kind.__mro__ if k in dtypes.python_scalar_dtypes)
+        dtype = dtypes.canonicalize_dtype(dtypes.python_scalar_dtypes[base])
+        aval = ShapedArray((), dtype, weak_type=base is not bool)
         _scalar_avals[kind, state.enable_x64] = aval
-    if kind is int:
+    if isinstance(value, int) and kind is not bool:
         _check_int_fits(value, aval.dtype)
     return aval
 

@@ -158,7 +158,7 @@ def cells_of(page):
 
 def held_of(value, **how):
     nodes = see.tree(value, **how).recording.nodes
-    return {node.path: node.held for node in nodes if node.held}
+    return {node.path: node.held for node in nodes if node.held and node.held.rows}
 
 
 def test_arrays_are_drawn_in_place(show):
@@ -195,10 +195,33 @@ def test_cells_of_large_arrays_are_means_of_blocks(shape, values):
     )
 
 
+def test_very_large_numbers_are_drawn():
+    tree = [10**400, 10**300, np.array([1.7e308, -1.6e308]), np.full((40, 40), 1e308)]
+    held = held_of(tree, values=True)
+    assert list(held) == ["[1]", "[2]", "[3]"]
+    np.testing.assert_allclose(held["[3]"].rows, 1e308)
+    assert held["[2]"].told == "-1.6e+308 to 1.7e+308, mean 5e+306"
+    assert see.tree(tree).to_html()
+
+
+def test_values_are_asked_for_by_a_boolean():
+    with pytest.raises(TypeError, match="values is True, False or None, got 'yes'"):
+        see.tree({}, values="yes")
+
+
+@pytest.mark.parametrize("shape", [(4, 30), (500, 1), (1, 500), (2, 2), (32, 32), (7,)])
+def test_an_array_in_its_row_has_a_size_that_is_seen(shape):
+    frame = see.tree(jnp.ones(shape), values=True).frame()
+    (drawn,) = frame.glyphs.values()
+    assert 8 <= drawn["w"] - 2 <= 200 and 8 <= drawn["h"] - 2 <= 80
+
+
 def test_what_is_not_finite_is_no_number():
     held = held_of(jnp.array([1.0, jnp.nan, jnp.inf, 3.0]))[""]
     assert held.told == "1 to 3, mean 2, 2 not finite"
     assert held_of(np.full(2, np.nan))[""].told == "no number is finite"
+    told = held_of(np.array([1.0, np.nan, -np.inf]))[""].told
+    assert told == "1 where finite, 2 not finite"
 
 
 def test_arrays_without_numbers_here_are_not_drawn():
@@ -216,6 +239,8 @@ def test_many_numbers_wait_until_they_are_asked_for():
     assert len(held_of(tree)) == 19
     assert len(held_of(tree, values=True)) == 30
     assert held_of(tree, values=False) == {}
+    last = see.tree(tree).frame().steps[-1].detail
+    assert last.endswith("too many numbers to draw: values=True draws all")
 
 
 ON_EIGHT = """

@@ -1,6 +1,7 @@
 """Element types and promotion, against jax over whole tables."""
 
 import collections
+import enum
 import itertools
 import pickle
 import sys
@@ -12,6 +13,7 @@ import numpy as np
 import pytest
 from jax._src import dtypes as theirs
 
+import minijax
 from minijax.core import dtypes
 from minijax.support import element_types
 
@@ -293,3 +295,49 @@ def test_key_dtypes():
 def test_float0_is_the_one_of_jax_after_pickling():
     assert pickle.loads(pickle.dumps(dtypes.float0)) == jax.dtypes.float0
     assert dtypes.dtype(np.zeros(3, dtypes.float0)) == jax.dtypes.float0
+
+
+class Level(enum.IntEnum):
+    LOW = 2
+
+
+class Flag(enum.IntFlag):
+    ON = 4
+
+
+class Large(enum.IntEnum):
+    MORE = 2**40
+
+
+class Half(float, enum.Enum):
+    HALF = 0.5
+
+
+class Metres(float):
+    pass
+
+
+@pytest.mark.parametrize(
+    "value", [Level.LOW, Flag.ON, Large.MORE, Half.HALF, Metres(2.5)], ids=repr
+)
+@pytest.mark.parametrize(
+    "program",
+    [
+        lambda lib, v: lib.jit(lambda x: x + 1)(v),
+        lambda lib, v: lib.numpy.sin(v),
+        lambda lib, v: lib.numpy.asarray(v),
+        lambda lib, v: lib.numpy.ones(2) + v,
+        lambda lib, v: lib.numpy.full(2, v),
+        lambda lib, v: lib.lax.add(v, v),
+        lambda lib, v: lib.grad(lambda x: x * 2.0)(lib.numpy.float32(v)),
+    ],
+)
+def test_classes_made_from_numbers_are_numbers(program, value):
+    """An IntEnum is an int, and so on."""
+    outcomes = []
+    for lib in (minijax, jax):
+        try:
+            outcomes.append(repr(program(lib, value)))
+        except OverflowError as error:
+            outcomes.append(type(error))
+    assert outcomes[0] == outcomes[1]

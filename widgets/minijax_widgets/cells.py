@@ -74,7 +74,7 @@ def values_parts(
                 holes.append((left, top))
                 before = None
                 continue
-            level = math.ceil(LEVELS * abs(x) / largest) if largest else 0
+            level = math.ceil(LEVELS * (abs(x) / largest)) if largest else 0
             look = ("value" if x > 0 else "miss", level)
             if level and look == before:
                 together[look].append("h1")

@@ -17,6 +17,8 @@ ONE_SIDED = {"add": "only in the second tree", "del": "only in the first tree"}
 MOST_PIXELS = 90
 # An array in its row: a line of cells with numbers, and the room of all cells.
 LINE, TALLEST, WIDEST = 16, 80, 200
+# How wide an array is at least.
+LEAST = 8
 # Containers of a tree of more nodes are folded at first.
 MOST_OPEN = 300
 _MISSING: Any = object()
@@ -24,7 +26,8 @@ _MISSING: Any = object()
 
 def tree(value: Any, other: Any = _MISSING, *, values: bool | None = None) -> TreeView:
     """Shows a pytree: its containers, and each leaf with its path, type and bytes, and
-    its array as a heat map, with lines where its pieces on several devices end.
+    its array as a heat map, with lines where the pieces of an array with one or two
+    axes on several devices end.
 
     With a second tree the view shows where they differ: in structure, shape or dtype;
     numbers are not compared. A leaf that no transformation takes, such as a string or a
@@ -37,6 +40,8 @@ def tree(value: Any, other: Any = _MISSING, *, values: bool | None = None) -> Tr
         means of blocks (True); none (False); by default until 20,000 cells are drawn
         and four million numbers are read, and large arrays in 16 x 16 cells.
     """
+    if values not in (None, True, False):
+        raise TypeError(f"see.tree: values is True, False or None, got {values!r}.")
     if other is _MISSING:
         return TreeView(record_tree(value, values=values))
     return TreeView(record_tree(value, other, compare=True, values=values))
@@ -108,14 +113,14 @@ class TreeView(View):
         glyphs = {
             f"array {number}": drawn(node.held, node.path or "it")
             for number, node in enumerate(self.recording.nodes)
-            if node.held
+            if node.held and node.held.rows
         }
         panes = [Pane("", in_parts(rows))]
         return self.picture(panes, steps, self.recording.telling, glyphs=glyphs)
 
     def array(self, node: Node, number: int) -> list[Piece]:
         """Returns an array drawn, and what it holds in words."""
-        if node.held is None:
+        if node.held is None or not node.held.rows:
             return []
         told = f"  {node.held.told}  "
         return [Piece("", f"array {number}"), Piece(told, "constant")]
@@ -156,8 +161,8 @@ def drawn(held: Held, name: str) -> dict[str, Any]:
     each = max(widest(held.rows) + 4, LINE)
     tall = float(LINE)
     if rows * LINE > TALLEST or columns * each > WIDEST:
-        tall = min(LINE, TALLEST / rows, TALLEST / columns if rows > 1 else LINE)
-        each = tall if rows > 1 else min(tall, WIDEST / columns)
+        tall = min(LINE, TALLEST / rows)
+        each = min(max(tall, LEAST / columns), WIDEST / columns)
     parts = values_parts(
         held.rows,
         largest_of([held.rows]),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,6 +14,7 @@ from minijax.core.language import Tracer
 from minijax_lab.explain.recording import count_in_words
 from minijax_lab.explain.small_values import MOST_SHOWN, Values
 
+LARGEST = sys.float_info.max
 # Cells along a side of an array whose numbers are not shown one by one.
 FEW = 16
 # Without being asked, so many numbers are read, and so many cells are drawn.
@@ -44,14 +46,14 @@ class Reader:
     drawn: int = 0
 
     def held(self, leaf: Any) -> Held | None:
-        """What a leaf holds; None if it has no numbers here, or they are too many."""
+        """What a leaf holds, without rows if they are too many; None of no numbers."""
         if self.wanted is False or not has_numbers(leaf):
             return None
         size = math.prod(np.shape(leaf))
         cells = size if size <= MOST_SHOWN**2 else FEW**2
         if self.wanted is None:
             if self.read + size > MOST_READ or self.drawn + cells > MOST_CELLS:
-                return None
+                return Held([], "too many numbers to draw: values=True draws all")
             self.read += size
             self.drawn += cells
         return held_by(leaf, self.wanted or size <= MOST_SHOWN**2)
@@ -65,7 +67,7 @@ def has_numbers(leaf: Any) -> bool:
     if not (of_jax or isinstance(leaf, (Array, np.ndarray, np.generic, int, float))):
         return False
     if isinstance(leaf, (int, float)):
-        return True
+        return isinstance(leaf, float) or abs(leaf) <= LARGEST
     dtype = leaf.dtype
     if not isinstance(dtype, np.dtype) or dtype.kind not in "biufV" or not leaf.size:
         return False
@@ -101,12 +103,13 @@ def held_by(leaf: Any, large: bool) -> Held:
 def mean_of_blocks(table: np.ndarray, down: int, across: int) -> np.ndarray:
     """The means of blocks of `down` rows and `across` columns; the last are smaller."""
     starts = [np.arange(0, size, by) for size, by in zip(table.shape, (down, across))]
-    with np.errstate(all="ignore"):
-        sums = np.add.reduceat(np.add.reduceat(table, starts[0], 0), starts[1], 1)
     rows, columns = (
         np.diff(start, append=size) for start, size in zip(starts, table.shape)
     )
-    return sums / np.outer(rows, columns)
+    # Divided before they are added up: the sum of large numbers is infinite.
+    with np.errstate(all="ignore"):
+        parts = np.add.reduceat(table / np.repeat(rows, rows)[:, None], starts[0], 0)
+        return np.add.reduceat(parts / np.repeat(columns, columns), starts[1], 1)
 
 
 def in_words(array: np.ndarray) -> str:
@@ -117,11 +120,12 @@ def in_words(array: np.ndarray) -> str:
     if array.size == 1:
         return f"{array.item():.4g}"
     low, high = finite.min(), finite.max()
-    if low == high:
-        told = f"{low:.4g} everywhere"
-    else:
-        told = f"{low:.4g} to {high:.4g}, mean {finite.mean():.4g}"
     lost = array.size - finite.size
+    if low == high:
+        told = f"{low:.4g} {'where finite' if lost else 'everywhere'}"
+    else:
+        mean = (finite / finite.size).sum()
+        told = f"{low:.4g} to {high:.4g}, mean {mean:.4g}"
     return f"{told}, {lost} not finite" if lost else told
 
 
