@@ -45,6 +45,8 @@ class _Pjit:
 
     def __getattr__(self, name: str) -> Callable:
         method = getattr(object.__getattribute__(self, "_plain"), name)
+        if not callable(method) or name.startswith("_"):
+            return method
         return functools.wraps(method)(functools.partial(self._run, name))
 
 

@@ -102,6 +102,9 @@ class Exported:
     arguments at the positions `module_kept_var_idx`. Where several platforms were asked
     for, `mlir_module_serialized` is the first one's, and `_others` those of the rest.
 
+    `nr_devices` says on how many devices the arguments lay. The program keeps no cuts
+    and runs on any number of devices; JAX's asks for as many.
+
     In JAX: `jax.export.Exported`.
     """
 
@@ -127,12 +130,12 @@ class Exported:
 
     @property
     def in_shardings_hlo(self) -> tuple[None, ...]:
-        """The sharding of each argument: None, since the program is for one device."""
+        """The sharding of each argument: None, since the program does not say it."""
         return (None,) * len(self.in_avals)
 
     @property
     def out_shardings_hlo(self) -> tuple[None, ...]:
-        """The sharding of each result: None, since the program is for one device."""
+        """The sharding of each result: None, since the program does not say it."""
         return (None,) * len(self.out_avals)
 
     def in_shardings_jax(self, mesh: Any) -> Sequence[None]:
@@ -369,11 +372,12 @@ class _OwnDerivative:
 
         types = [*primal.in_avals, *(a.to_ct_aval() for a in primal.out_avals)]
         jitted = plain_jit(fun_vjp_jax, keep_unused=True)
-        return export(
+        made = export(
             jitted,
             platforms=primal.platforms,
             disabled_checks=primal.disabled_safety_checks,
         )(*(ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in types))
+        return dataclasses.replace(made, nr_devices=primal.nr_devices)
 
 
 # ----------------------------------------------------------------------------------

@@ -126,7 +126,7 @@ def _sign(ctx: RuleContext, x: Any) -> Any:
         return elementwise.select(elementwise.gt(x, zero), one, negative)
 
     if kind_of(ctx.avals_in[0].dtype) == "uint":
-        raise NotImplementedError("there is none for unsigned integers; `x > 0`.")
+        raise NotImplementedError("unsigned integers: use `(x > 0).astype(x.dtype)`.")
     return ctx.lower_fun(function, x)
 
 

@@ -479,6 +479,18 @@ def lowered_on_a_device(lib):
 
 
 @case
+def lowered_for_shardings_on_one_device(lib):
+    third = lib.mj.sharding.SingleDeviceSharding(lib.mj.devices()[3])
+    there = lib.mj.device_put(lib.numbers(8), third)
+    one = lib.mj.jit(lambda x: x * 2, in_shardings=third)
+    two = lib.mj.jit(lambda x, y: x * y, in_shardings=(None, third))
+    described = lib.mj.ShapeDtypeStruct((8,), "float32")
+    asked = [(one, x) for x in (lib.numbers(8), there, described)]
+    made = [jitted.lower(x).compile()(lib.numbers(8)) for jitted, x in asked]
+    return [*made, two.lower(lib.numbers(8), there).compile()(lib.numbers(8), there)]
+
+
+@case
 def lowered_for_arguments_that_lie_elsewhere(lib):
     jitted = lib.mj.jit(lambda x: x * 2, in_shardings=lib.on(None, "y"))
     return jitted.lower(lib.put(lib.numbers(8, 8), "x")).as_text()
@@ -498,4 +510,5 @@ def devices_of_an_exported_program(lib):
     cut = export(jitted)(lib.put(lib.numbers(8, 8), "x"))
     with lib.mj.set_mesh(lib.mesh):
         used = export(jitted)(lib.numbers(8, 8))
-    return [each.nr_devices for each in (cut, used, export(jitted)(1.0))]
+    made = cut, cut.vjp(), used, export(jitted)(1.0)
+    return [each.nr_devices for each in made]

@@ -109,7 +109,7 @@ def _multiple_of(ctx: RuleContext, x: Any, *, values: tuple[int, ...]) -> Any:
 @rule("bitcast_convert_type")
 def _bitcast(ctx: RuleContext, x: Any, *, new_dtype: Any) -> Any:
     if np.dtype(new_dtype).itemsize != ctx.avals_in[0].dtype.itemsize:
-        raise NotImplementedError("a bitcast to another width; do it outside.")
+        raise NotImplementedError("a bitcast to another width: do it before.")
     target = value_type(ctx.avals_out[0])
     if x.type == target:
         return x

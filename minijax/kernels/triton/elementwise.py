@@ -85,7 +85,7 @@ def _reciprocal(ctx: RuleContext, x: Any, **_: Any) -> Any:
 @rule("bitcast_convert_type")
 def _bitcast(ctx: RuleContext, x: Any, *, new_dtype: Any) -> Any:
     if np.dtype(new_dtype).itemsize != ctx.avals_in[0].dtype.itemsize:
-        raise NotImplementedError("a bitcast to another width; do it outside.")
+        raise NotImplementedError("a bitcast to another width: do it before.")
     element, shape = element_type(new_dtype), shape_of(x)
     target = tensor_type(shape, element) if shape else element
     if x.type == target:

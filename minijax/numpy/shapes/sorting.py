@@ -125,7 +125,7 @@ def sort_complex(a: Any) -> Array:
 def _prepare_partition(name: str, a, kth: int, axis: int) -> tuple[Array, int, int]:
     array = ensure_arraylike(name, a)
     if dtypes.issubdtype(array.dtype, np.complexfloating):
-        raise NotImplementedError(f"jnp.{name} of complex numbers: use jnp.sort.")
+        raise NotImplementedError(f"jnp.{name} takes no complex numbers: use jnp.sort.")
     axis = arguments.canonicalize_axis(axis, array.ndim)
     kth = arguments.canonicalize_axis(kth, array.shape[axis])
     return swapaxes(array, axis, -1), kth, axis

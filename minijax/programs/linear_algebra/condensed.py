@@ -93,7 +93,7 @@ schur_p = decomposition(
 def _schur_options(aval, *, compute_schur_vectors, sort_eig_vals, **_) -> dict:
     if sort_eig_vals:
         raise NotImplementedError(
-            "sort_eig_vals: LAPACK's sorting is not called here; leave it out."
+            "LAPACK's sorting is not called here; leave out `sort_eig_vals`."
         )
     mode = letter("V" if compute_schur_vectors else "N")
     return {"mode": mode, "sort": letter("N")}

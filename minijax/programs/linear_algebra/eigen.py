@@ -404,7 +404,7 @@ def _svd_lowering(
         stems[SvdAlgorithm.DIVIDE_AND_CONQUER] = "gesdd"
         if algorithm not in stems:
             raise NotImplementedError(
-                "algorithm: CPUs have no Jacobi and no Polar SVD; leave it out."
+                "CPUs have no Jacobi and no Polar SVD; leave out `algorithm`."
             )
         mode = letter("N" if not compute_uv else "A" if full_matrices else "S")
         name = lapack.target(stems[algorithm], aval.dtype)

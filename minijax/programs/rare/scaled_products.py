@@ -47,7 +47,7 @@ scaled_dot_p = standard_primitive(
     _shape,
     lambda *_, preferred_element_type, **__: preferred_element_type,
 )
-scaled_dot_p.without("jvp transpose", "JAX has none: few bits have no derivative")
+scaled_dot_p.without("jvp transpose", "JAX has none either")
 
 
 @scaled_dot_p.def_batch

@@ -64,7 +64,8 @@ def place_of(traced: stages.Traced) -> tuple[Any, bool]:
         place = placement_of(devices, tuple(ins), mesh), True
     else:
         free = [leaf for leaf, one in zip(leaves, given) if one is UNSPECIFIED]
-        place = choose_device(free)
+        named = [] if moving else [one for one in given if one is not UNSPECIFIED]
+        place = (*named[0].device_set, True) if named else choose_device(free)
     request = dispatch.CompileRequest(*place, *settings)
     request = placed(traced.jaxpr, request)
     return request.place, request.committed
