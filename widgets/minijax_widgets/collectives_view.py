@@ -183,9 +183,9 @@ class CollectivesView(View):
                     [
                         [picture.Piece(f"{each.opcode}{over(each)}", "chip")],
                         groups,
-                        unbroken(each.sent) + self.times_told(each),
-                        unbroken(each.bytes),
-                        unbroken(each.total),
+                        [size(each.sent), picture.Piece(self.times_told(each))],
+                        [size(each.bytes)],
+                        [size(each.total)],
                         self.line_told(each),
                     ],
                     keys=[f"c{number}", *key_of_line(each.span)],
@@ -220,9 +220,9 @@ class CollectivesView(View):
         return scene
 
 
-def unbroken(count: int) -> str:
+def size(count: int) -> picture.Piece:
     """Returns a number of bytes with its unit, which stay in one line."""
-    return size_in_words(count).replace(" ", "\N{NO-BREAK SPACE}")
+    return picture.Piece(size_in_words(count), "size")
 
 
 views["collectives"] = CollectivesView

@@ -243,6 +243,7 @@ stroke-linecap:round;stroke-linejoin:round}
 ?#table td{white-space:pre-wrap;overflow-wrap:anywhere}
 ?#code td:first-child{white-space:pre}
 ?td .chip{white-space:normal}
+?td .size{overflow-wrap:normal}
 ?#listing .rail{display:none}
 ?#grid{display:grid;grid-template-columns:repeat(&columns,auto) minmax(0,1fr)}
 ?#grid tbody{display:contents}
