@@ -71,6 +71,26 @@ SCRIPTS = {
             answer.append(y)
         """,
     ),
+    "jit in a loop, beside a default": (
+        "loop",
+        "a new jit of a lambda",
+        """
+        answer = []
+        for i in range(5):
+            y = jax.jit(lambda x, k=2.0: x * k + i)(jnp.ones(3))
+            answer.append(y)
+        """,
+    ),
+    "jit in a loop, of a name that is taken": (
+        "loop",
+        "a new jit of a lambda",
+        """
+        jitted_10 = 7
+        answer = []
+        for i in range(5):
+            answer.append(jax.jit(lambda x: x * 2)(jnp.ones(3)) * jitted_10)
+        """,
+    ),
     "static": (
         "static",
         "`number` took 6 values",
@@ -383,6 +403,51 @@ def test_of_minijax(name, tmp_path) -> None:
     check("minijax", name, tmp_path)
 
 
+@pytest.mark.parametrize("library", ["jax", "minijax"])
+def test_a_function_moved_as_advised(library, tmp_path) -> None:
+    """What it reads of the loop goes with it; what is its own does not."""
+    function = """
+    @jax.jit
+    def f(x):
+        y = x * i
+        return y
+    """
+    inside = "for i in range(1, 6):" + function + "x = f(x)"
+    moved = textwrap.dedent(function).replace("(x)", "(x, i)")
+    outside = f"{moved}\nfor i in range(1, 6):\n    x = f(x, i)"
+    head = HEAD.replace("LIBRARY", library) + "x = jnp.ones(3)\n"
+    before, after = (
+        recorded(library, f"{head}{text}\nanswer = x\n", tmp_path / f"{name}.py")
+        for name, text in (("inside", inside), ("outside", outside))
+    )
+    (fault,) = [fault for fault in before.faults if fault.kind == "loop"]
+    assert fault.lines == []  # a comment that says to move it would not say enough
+    words = "move f, with its decorator, above the loop, and pass i to it"
+    assert fault.write == words
+    assert [fault.kind for fault in after.faults] == []
+    assert after.answer.tolist() == before.answer.tolist() == [120.0, 120.0, 120.0]
+
+
+@pytest.mark.parametrize("library", ["jax", "minijax"])
+def test_all_advice_obeyed_at_once(library, tmp_path) -> None:
+    """Each jit of a loop gets a name of its own."""
+    script = """
+    x = jnp.ones(3)
+    for i in range(5):
+        y = jax.jit(lambda x: x * 2)(x)
+        answer = jax.jit(lambda x: x + 5)(y)
+    """
+    source = HEAD.replace("LIBRARY", library) + textwrap.dedent(script)
+    before = recorded(library, source, tmp_path / "before.py")
+    both, *more = [fault for fault in before.faults if fault.kind == "loop"]
+    for fault in more:
+        both.lines += fault.lines
+    after = recorded(library, obeyed(source, both), tmp_path / "after.py")
+    assert len(more) == 1 and len(both.lines) == 4
+    assert [fault.kind for fault in after.faults] == []
+    assert after.answer.tolist() == before.answer.tolist() == [7.0, 7.0, 7.0]
+
+
 def test_faults_behind_a_static_argument() -> None:
     """Each program but the first has a new static value; two would stay without it."""
     import jax.numpy as jnp
@@ -452,6 +517,62 @@ NO_LINES = {
 
         look = make()
         answer = look(jnp.ones(512))
+        """,
+    ),
+    "`BIG` (1,048,576 bytes) is baked into 2 programs": (
+        "pass `BIG` as an argument",
+        """
+        BIG = jnp.ones((512, 512))
+
+        @jax.jit
+        def look(x):
+            return x @ BIG
+
+        answer = jax.vmap(look)(jnp.ones((2, 512))), look(jnp.ones(512))
+        """,
+    ),
+    "`SHADED` (1,048,576 bytes) is baked into a program": (
+        "pass `SHADED` as an argument",
+        """
+        SHADED = jnp.ones((512, 512))
+
+        @jax.jit
+        def look(x):
+            return x @ SHADED
+
+        def run(SHADED):
+            return look(SHADED)
+
+        answer = run(jnp.ones(512))
+        """,
+    ),
+    "`TWICE` (1,048,576 bytes) is baked into a program": (
+        "pass `TWICE` as an argument",
+        """
+        TWICE = jnp.ones((512, 512))
+
+        @jax.vmap
+        @jax.jit
+        def look(x):
+            return x @ TWICE
+
+        answer = look(jnp.ones((512, 512)))
+        """,
+    ),
+    "a new jit of a lambda is made here": (
+        "make it once, above the loop, and pass n to it",
+        """
+        for n in range(2, 7):
+            answer = jax.jit(lambda x: x + jnp.zeros(n))(jnp.ones(1))
+        """,
+    ),
+    "a new jit of a lambda is made at line 8": (
+        "make it once, above the loop, and call that",
+        """
+        for n in range(5):
+            step = jax.jit(lambda x: x * 2)
+            step = partial(step, jnp.ones(3))
+            answer = step()
         """,
     ),
 }

@@ -24,16 +24,17 @@ from minijax_lab.explain.flight_repairs import (
     above_the_loop,
     argument_at,
     argument_node,
+    assigned,
     edited,
     free_names,
     hoisted,
     holds,
-    is_visible,
     jit_call,
     kept_on_device,
     lifted,
     local_names,
     replaced_line,
+    set_in,
     with_arguments,
     with_option,
     without_option,
@@ -196,8 +197,12 @@ class Adviser:
         if isinstance(statement, FUNCTIONS[:2]):
             write = f"move {made.name}, with its decorator, above the loop"
             if loop is not None:
-                above = f"@jit and def {made.name}: move them here"
-                lines = [source.mend(loop.lineno, "", f"# {above}", "above the loop")]
+                changed = free_names(statement) & assigned(loop) - assigned(statement)
+                above = f"# @jit and def {made.name}: move them here"
+                lines = [source.mend(loop.lineno, "", above, "above the loop")]
+                if changed:
+                    write += f", and pass {', '.join(sorted(changed))} to it"
+                    lines = []
             else:
                 write = self.outside(source, statement, made)
         elif call is not None and loop is not None:
@@ -459,13 +464,22 @@ class Adviser:
         old = source.text(function.lineno)
         if not old.endswith(":") or made.site is None or made.site.file != source.file:
             return []
+        if any("jit" not in ast.unparse(d) for d in function.decorator_list):
+            return []  # such as vmap, which would split it
         names = {made.name, *self.bound_to(made)}
         edits = []
-        for call in ast.walk(source.tree):
-            if not isinstance(call, ast.Call) or source.segment(call.func) not in names:
+        scope = set_in(source, name, function)
+        for read in ast.walk(source.tree):
+            if not isinstance(getattr(read, "ctx", None), ast.Load):
                 continue
-            if not is_visible(source, name, call):
-                return []
+            if not {ast.unparse(read), getattr(read, "attr", "")} & names:
+                continue
+            call = source.parents[read]
+            if call is jit_call(call):
+                continue  # `step = jax.jit(f)`
+            direct = isinstance(call, ast.Call) and call.func is read
+            if not direct or set_in(source, name, call) is not scope:
+                return []  # jax.vmap(f) would have it too
             given = f"{name}={name}" if call.keywords or head.kwonlyargs else name
             between = ", " if call.args or call.keywords else ""
             end = call.end_col_offset - 1  # type: ignore[operator]

@@ -172,27 +172,32 @@ def free_names(node: Any) -> set[str]:
 
 
 def assigned(node: Any) -> set[str]:
-    """The names that statements set."""
-    stored = ast.Store
-    return {
-        n.id
-        for n in ast.walk(node)
-        if isinstance(n, ast.Name) and isinstance(n.ctx, stored)
-    }
+    """The names that statements set, and those of what they write into."""
+    names = set()
+    for each in ast.walk(node):
+        if isinstance(each, (*FUNCTIONS[:2], ast.ClassDef)):
+            names.add(each.name)
+        elif isinstance(each, ast.alias):
+            names.add((each.asname or each.name).partition(".")[0])
+        elif isinstance(getattr(each, "ctx", None), ast.Store):
+            while isinstance(each, (ast.Attribute, ast.Subscript)):
+                each = each.value
+            names |= {each.id} if isinstance(each, ast.Name) else set()
+    return names
 
 
-def is_visible(source: Source, name: str, node: Any) -> bool:
-    """Whether what a file sets by a name can be read where a node stands."""
+def set_in(source: Source, name: str, node: Any) -> Any:
+    """The function around a node whose name it is there; None: the file's."""
     scopes = {
         source.around(each, FUNCTIONS)
         for each in ast.walk(source.tree)
-        if isinstance(each, ast.Name)
-        and each.id == name
+        if (isinstance(each, ast.arg) and each.arg == name)
+        or (isinstance(each, ast.Name) and each.id == name)
         and isinstance(each.ctx, ast.Store)
     }
     while node is not None and node not in scopes:
         node = source.around(node, FUNCTIONS)
-    return not scopes or node in scopes
+    return node
 
 
 def local_names(source: Source, statement: Any) -> set[str]:
@@ -218,6 +223,28 @@ def with_arguments(arguments: ast.arguments, names: list[str]) -> ast.arguments:
     )
 
 
+def free_name(source: Source, line: int) -> str:
+    """A name that a file does not use, for the jit of one of its lines."""
+    name = f"jitted_{line}"
+    while name in "\n".join(source.lines):
+        name += "_"
+    return name
+
+
+def stays_traced(source: Source, function: Any, name: str) -> bool:
+    """Whether a function computes with a name only what is traced with it or without:
+    wherever it is read, it meets an argument in arithmetic."""
+    places = function.args.args
+    given = {arg.arg for arg in places[: len(places) - len(function.args.defaults)]}
+    for node in ast.walk(function.body):
+        if isinstance(node, ast.Name) and node.id == name:
+            while not has_value_read(node, given):
+                node = source.parents[node]
+                if not isinstance(node, ast.BinOp):
+                    return False
+    return True
+
+
 def hoisted(
     source: Source, statement: Any, call: Any, loop: Any, write: str
 ) -> tuple[list[Line], str]:
@@ -227,36 +254,40 @@ def hoisted(
     changed = sorted(free_names(call) & assigned(loop))
     text = source.segment(call)
     plain = isinstance(statement, ast.Assign) and statement.value is call
-    name = source.segment(statement.targets[0]) if plain else "jitted"
+    plain = plain and len(statement.targets) == 1
+    name = source.segment(statement.targets[0]) if plain else free_name(source, line)
     changed = [each for each in changed if each != name]
-    called: Any = source.parents.get(call)
-    direct = isinstance(called, ast.Call) and called.func is call
+    old, new = call, name
     if changed:
         write = f"make it once, above the loop, and pass {', '.join(changed)} to it"
-        if not isinstance(function, ast.Lambda) or not (direct or plain):
+        called: Any = source.parents.get(call)
+        direct = isinstance(called, ast.Call) and called.func is call
+        if not isinstance(function, ast.Lambda) or not direct or call.keywords:
             return [], write
-        head = ast.unparse(with_arguments(function.args, changed))
-        made = f"lambda {head}: {source.segment(function.body)}"
+        if not all(stays_traced(source, function, each) for each in changed):
+            return [], write
+        head = with_arguments(function.args, changed)
+        made = f"lambda {ast.unparse(head)}: {source.segment(function.body)}"
         text = text.replace(source.segment(function), made)
+        given = [source.segment(arg) for arg in [*called.args, *called.keywords]]
+        keyed = called.keywords or head.kwonlyargs
+        given += [f"{each}={each}" if keyed else each for each in changed]
+        old, new = called, f"{name}({', '.join(given)})"
+    names = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == name]
+    sets = sum(isinstance(n.ctx, ast.Store) for n in names)
+    inner = source.around(call, FUNCTIONS) is not source.around(loop, FUNCTIONS)
+    if inner or sets != plain:  # another function's names, or f = wrapped(f)
+        return [], write
     above = source.mend(loop.lineno, "", f"{name} = {text}", "above the loop")
     if plain:
-        more = f"  # and call {name}(..., {', '.join(changed)})" if changed else ""
-        return [above, source.mend(line, source.text(line), more.strip())], write
-    if changed:
-        given = [source.segment(arg) for arg in called.args] + changed
-        if called.keywords:
-            given = [source.segment(arg) for arg in [*called.args, *called.keywords]]
-            given += [f"{each}={each}" for each in changed]
-        old, new = called, f"{name}({', '.join(given)})"
-    else:
-        old, new = call, name
+        return [above, source.mend(line, source.text(line), "")], write
     return [above, replaced_line(source, old, new)], write
 
 
 def lifted(source: Source, statement: Any, call: Any, function: Any) -> list[Line]:
     """A `jit(...)` out of the function that makes it at each call."""
     first = min([function.lineno, *(d.lineno for d in function.decorator_list)])
-    name = "jitted"
+    name = free_name(source, call.lineno)
     if isinstance(statement, ast.Assign) and statement.value is call:
         name = source.segment(statement.targets[0])
         mended = source.mend(call.lineno, source.text(call.lineno), "")
