@@ -161,7 +161,7 @@ def test_shift_enter_and_saving_pass(page, lab):
         "before => { const now = document.querySelector('.jp-InputPrompt').innerText;"
         " return now !== before && /\\d/.test(now); }",
         arg=count,
-        timeout=30_000,
+        timeout=90_000,
     )
 
 
@@ -191,7 +191,7 @@ def test_reopened_without_a_kernel(browser, lab, page):
     }
     nbformat.write(saved, lab[0] / "untrusted.ipynb")
     second = opened(browser, lab, "untrusted.ipynb")
-    second.wait_for_selector(".minijax-view, .jp-OutputArea table", timeout=30_000)
+    second.wait_for_selector(".minijax-view, .jp-OutputArea table", timeout=90_000)
     time.sleep(2)
     assert second.locator(".mj-live").count() == 0
     shown = second.locator(".jp-OutputArea").first.inner_text()
@@ -201,7 +201,7 @@ def test_reopened_without_a_kernel(browser, lab, page):
     nbformat.write(saved, lab[0] / "trusted.ipynb")
     trust(lab[0], "trusted.ipynb")
     third = opened(browser, lab, "trusted.ipynb")
-    third.wait_for_selector(".mj-live", timeout=30_000)
+    third.wait_for_selector(".mj-live", timeout=90_000)
     third.close()
 
 
@@ -240,7 +240,7 @@ def test_a_slider_makes_the_view_again_and_is_saved(browser, lab):
     nbformat.write(saved, lab[0] / "live_again.ipynb")
     trust(lab[0], "live_again.ipynb")
     again = opened(browser, lab, "live_again.ipynb")
-    again.wait_for_selector(".noUi-handle", timeout=30_000)
+    again.wait_for_selector(".noUi-handle", timeout=90_000)
     again.wait_for_function("document.body.innerText.includes('f32[6]')")
     assert "model not found" not in again.inner_text("body")
     again.close()
