@@ -356,7 +356,7 @@ def _check_scalar_output(outputs: Sequence[Any], out_tree: Any) -> None:
         "scalar (`.sum()`, `.mean()`), return other values as aux with has_aux=True, "
         "or use jacrev for all derivatives.",
         rule="a gradient is of a scalar",
-        instead="return x.sum()",
+        instead="return x.sum()" if "had shape" in problem else "return one scalar",
     )
 
 

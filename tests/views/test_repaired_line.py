@@ -329,6 +329,123 @@ MISTAKES = {
         None,
     ),
 }
+# Lines that were told and did not run, or did not mean the same.
+JIT = ["@jit", "def f(x, y=2.0, n=None):"]
+CALL = "y = f(jnp.float32(1))"
+
+
+def jitted(*body, call=CALL, culprit=2):
+    """A program with one jitted function of which nothing is told."""
+    return [*JIT, *(f"    {line}" for line in body), call], culprit, None
+
+
+MISTAKES |= {
+    "a slice and an index": (
+        ["x = jnp.zeros((3, 3))", "x[1:, 0] = 2.0", "y = x"],
+        1,
+        ("x = x.at[1:, 0].set(2.0)", 1),
+    ),
+    "an axis of jnp.max": (
+        [*JIT, "    return 1 if jnp.max(x, 0) > 1 else 3", "y = f(jnp.ones(3))"],
+        2,
+        ("    return jnp.where(jnp.max(x, 0) > 1, 1, 3)", 2),
+    ),
+    "or with a default": jitted("y = x or 1.5", "return y"),
+    "a part that guards": jitted("return x if n is None and x > 0 else 0.0"),
+    "a short circuit": jitted("return x if x > 0 and (n is None or x > n) else 0.0"),
+    "and of values": jitted("return x * (x and x * 2 or 1.0)"),
+    "the second is asked next": jitted(
+        "return (x if x > 0 else 0) + (1 if x > 2 else y)"
+    ),
+    "an integer for a shape": (
+        ["@jit", "def f(n):", "    return jnp.zeros(int(n))", "y = f(3)"],
+        2,
+        ("@jit(static_argnames='n')", 0),
+    ),
+    "an integer for reshape": (
+        ["@jit", "def f(x, n):", "    return x.reshape(int(n), -1)"]
+        + ["y = f(jnp.ones(4), 2)"],
+        2,
+        ("@jit(static_argnames='n')", 0),
+    ),
+    "an integer for an index of a list": (
+        ["@jit", "def f(x, n):", "    return [x, 2 * x][int(n)]", "y = f(1.0, 1)"],
+        2,
+        ("@jit(static_argnames='n')", 0),
+    ),
+    "an integer by a name": (
+        ["@jit", "def f(n):", "    m = int(n)", "    k = m + 1"]
+        + ["    return jnp.zeros(k)", "y = f(3)"],
+        2,
+        ("@jit(static_argnames='n')", 0),
+    ),
+    "one cast of two": (
+        [*JIT, "    return float(x) * int('3')", CALL],
+        2,
+        ("    return x.astype(float) * int('3')", 2),
+    ),
+    "two statements": jitted("a = np.ones(2); return np.dot(a, x)"),  # fmt: skip
+    "branches that are tuples": jitted("return (x, y) if x > y else (y, x)"),
+    "branches that are texts": jitted("return 'a' if x > 0 else 'b'"),
+    "a branch that is None": jitted("return None if x > 0 else x"),
+    "a branch that is a dict": jitted(
+        "if x > y:", "    return {'w': x}", "return {'w': y}"
+    ),
+    "several targets": jitted(
+        "if x > 0:", "    a, b = x, 1.0", "else:", "    a, b = 1.0, x", "return a + b"
+    ),
+    "a call of itself": jitted("return x if x < 2 else x * f(x - 1)"),
+    "a membership": jitted("return x if x in (1, 2) else -x"),
+    "an array of arrays": (
+        ["x = jnp.ones((3, 3))", "x[0][1] = 5.0", "y = x"],
+        1,
+        None,
+    ),
+    "an array of the module": (
+        ["table = jnp.zeros(3)", "def f(x):", "    table[0] = x", "    return table"]
+        + ["y = f(2.0)"],
+        2,
+        None,
+    ),
+    "a statement of two lines": (
+        ["def f(x, n):", "    return jnp.zeros(n) + x", "y = jit(f)(", "    1.0, 3)"],
+        1,
+        None,
+    ),
+    "two sizes": (
+        ["@jit", "def f(n, m):", "    return jnp.zeros((n, m))", "y = f(3, 2)"],
+        2,
+        None,
+    ),
+    "a size that is an array": (
+        ["@jit", "def f(n):", "    return jnp.zeros(n)", "y = f(jnp.int32(3))"],
+        2,
+        None,
+    ),
+    "a static array": (
+        ["g = jit(lambda s, x: x, static_argnums=0)", "y = g(np.array([4]), 1.0)"],
+        1,
+        None,
+    ),
+    "gradient of a list": (
+        ["def f(x):", "    return [x * 2]", "y = grad(f)(jnp.ones(3))"],
+        1,
+        None,
+    ),
+    "gradient of a dict": (
+        ["def f(x):", "    return {'l': x.sum()}", "y = grad(f)(jnp.ones(3))"],
+        1,
+        None,
+    ),
+    "one of two returns": (
+        ["def f(x, flag):", "    if flag:", "        return x * 2", "    return x * 3"]
+        + ["y = grad(f)(jnp.ones(3), True)"],
+        3,
+        None,
+    ),
+    "only NumPy's name": jitted("return np.ascontiguousarray(x)"),
+    "a function deeper in NumPy": jitted("return np.linalg.norm(x)"),
+}
 
 
 def run_file(path, lines, jnp):

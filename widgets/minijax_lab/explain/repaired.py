@@ -3,8 +3,8 @@
 Only repairs that mean the same are made, and only where the source says all that they
 need: `np.sin(x)` becomes `jnp.sin(x)`, `int(x)` becomes `x.astype(int)`, an `if` that
 picks one of two values becomes `jnp.where`, `x[0] = 1.0` a call of `x.at[0].set`, and a
-`jit` gets the name of the argument that Python needs. Where nothing fits there is no
-line.
+`jit` gets the name of the argument that Python needs. Where nothing fits, or where it
+is not sure that the program then runs, there is no line.
 """
 
 from __future__ import annotations
@@ -12,11 +12,13 @@ from __future__ import annotations
 import ast
 import re
 import textwrap
+from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from minijax import numpy as jax_numpy
 from minijax_lab.explain import flight_repairs
 from minijax_lab.explain.recording import Source, Span, span_text
 
@@ -35,6 +37,8 @@ LOGIC = {
     ast.Or: (ast.BitOr(), "logical_or"),
 }
 GRADIENTS = ("grad", "value_and_grad")
+LISTS = (ast.Tuple, ast.List, ast.Set, ast.Dict, ast.ListComp, ast.GeneratorExp)
+NO_ARRAYS = (*LISTS, ast.DictComp, ast.JoinedStr, ast.Lambda)
 LIST_GIVEN = re.compile(r"^(\w+) requires .* got <class 'list'> at position (\d+)")
 DTYPE_CHANGED = re.compile(
     r"input carry (?:component )?(?:\w+)?(?:\[1\])? has type (\w+)\[.* has type (\w+)\["
@@ -42,16 +46,21 @@ DTYPE_CHANGED = re.compile(
 )
 
 
+class UnsureError(Exception):
+    """It is not sure that a line would run and mean the same: none is told."""
+
+
 @dataclass
 class Fault:
-    """What was raised: its class by name, its message, the lines of the expression, and
-    the user's name of `minijax.numpy`."""
+    """What was raised: its class by name, its message, where in the lines, and the
+    user's name of `minijax.numpy`. Places are pairs of a line and a column in bytes."""
 
     error: str
     message: str
-    first: int
-    last: int
+    start: tuple[int, int]
+    end: tuple[int, int]
     jnp: str
+    parents: dict[ast.AST, ast.AST]
 
     @property
     def truth(self) -> bool:
@@ -59,6 +68,27 @@ class Fault:
         return self.error == "TracerBoolConversionError" or self.message.startswith(
             "The truth value of an array"
         )
+
+    def within(self, node: Any) -> bool:
+        """Whether the marked expression stands in a node of the source."""
+        start, end = places_of(node)
+        return start <= self.start and self.end <= end
+
+    def above(self, node: ast.AST) -> set[str]:
+        """The names of the functions that a node stands in."""
+        found = set()
+        while node in self.parents:
+            node = self.parents[node]
+            found.add(getattr(node, "name", ""))
+        return found
+
+
+def places_of(node: Any) -> tuple[tuple[int, int], tuple[int, int]]:
+    """Where a node of the source begins and ends; nowhere, for a new one."""
+    if not hasattr(node, "end_lineno"):
+        return (0, 0), (0, 0)
+    start = node.lineno, node.col_offset
+    return start, (node.end_lineno, node.end_col_offset)
 
 
 def repaired_line(
@@ -68,41 +98,71 @@ def repaired_line(
     message: str = "",
     jnp: str = "jnp",
     given: bool = False,
+    local: Collection[str] = (),
 ) -> str:
     """Returns the repaired statement that holds an expression, "" where none is known.
 
     `error` is the name of the exception's class, `jnp` the user's name of that module;
-    `given` says that the expression is what a function returns.
+    `given` says that the expression is what a function returns; `local` are the names
+    that a statement there may assign and still read before.
     """
     if span is None:
         return ""
     source = sources[span.source]
+    lines = textwrap.dedent("\n".join(source.lines)).split("\n")
+    first, last = (line - source.first_line for line in (span.line, span.end_line))
+    cut = len(source.lines[first]) - len(lines[first])
+    start, end = (
+        (line + 1, len(lines[line][: max(0, column - cut)].encode()))
+        for line, column in ((first, span.column), (last, span.end_column))
+    )
     try:
-        tree = ast.parse(textwrap.dedent("\n".join(source.lines)))
-    except SyntaxError:
-        return ""
-    first, last = (line - source.first_line + 1 for line in (span.line, span.end_line))
-    fault = Fault(error, message, first, last, jnp)
-    for body in bodies_of(tree):
-        for place, statement in enumerate(body):
-            if not statement.lineno <= first <= (statement.end_lineno or first):
-                continue
-            if isinstance(statement, ast.If) and first <= statement.test.lineno:
-                if error != "TracerBoolConversionError":
-                    return ""
-                return chosen(statement, body[place + 1 :], fault)
-            if hasattr(statement, "body"):
-                continue  # what is meant stands within
-            before = ast.unparse(statement)
-            if given:
-                give_back(statement, sources, span, message)
-            elif isinstance(statement, ast.Assert):
-                return ""
-            elif message.startswith("JAX arrays are immutable"):
-                return updated(statement)
-            after = ast.unparse(Mender(fault).visit(statement))
-            return after if after != before else ""
+        tree = ast.parse("\n".join(lines))
+        parents = {
+            child: node
+            for node in ast.walk(tree)
+            for child in ast.iter_child_nodes(node)
+        }
+        fault = Fault(error, message, start, end, jnp, parents)
+        for body in bodies_of(tree):
+            for place, statement in enumerate(body):
+                branch = isinstance(statement, ast.If) and fault.within(statement.test)
+                if branch or fault.within(statement) and not hasattr(statement, "body"):
+                    if not is_whole(statement, lines):
+                        return ""
+                    before = ast.unparse(statement)
+                    if given:
+                        give_back(statement, sources, span, fault)
+                        found = ast.unparse(statement)
+                    elif isinstance(statement, ast.If):
+                        found = chosen(statement, body[place + 1 :], fault)
+                    else:
+                        found = mended(statement, fault, local)
+                    ast.parse(found)
+                    return found if found != before else ""
+    except (SyntaxError, UnsureError):
+        pass
     return ""
+
+
+def mended(statement: ast.stmt, fault: Fault, local: Collection[str]) -> str:
+    """Returns a statement with what may be traced in the place of what is at fault."""
+    if fault.message.startswith("JAX arrays are immutable"):
+        return updated(statement, local)
+    mender = Mender(fault)
+    after = mender.visit(statement)
+    fixed = mender.changed and not isinstance(statement, ast.Assert)
+    return ast.unparse(after) if fixed else ""
+
+
+def is_whole(statement: ast.stmt, lines: list[str]) -> bool:
+    """Whether a statement alone stands on its lines, so that a line can replace it."""
+    (first, column), (last, end) = places_of(statement)
+    behind = lines[last - 1].encode()[end:].decode().strip()
+    if isinstance(statement, ast.If):
+        return lines[first - 1].lstrip().startswith("if")
+    before = lines[first - 1].encode()[:column].strip()
+    return not before and (not behind or behind.startswith("#"))
 
 
 def bodies_of(tree: ast.AST) -> list[list[ast.stmt]]:
@@ -121,29 +181,37 @@ def chosen(statement: ast.If, behind: list[ast.stmt], fault: Fault) -> str:
     other = statement.orelse or behind[:1]
     if len(statement.body) != 1 or len(other) != 1:
         return ""
-    test = Mender(fault).visit(statement.test)
-    one, two = statement.body[0], other[0]
+    if fault.error != "TracerBoolConversionError":
+        return ""
+    one: Any = statement.body[0]
+    two: Any = other[0]
     if isinstance(one, ast.Return) and isinstance(two, ast.Return):
-        if one.value is None or two.value is None:
+        told = "return "
+    elif isinstance(one, ast.Assign) and isinstance(two, ast.Assign):
+        targets = [[ast.unparse(each) for each in both.targets] for both in (one, two)]
+        if targets[0] != targets[1] or not statement.orelse:
             return ""
-        return f"return {where(test, one.value, two.value, fault.jnp)}"
-    both = isinstance(one, ast.Assign) and isinstance(two, ast.Assign)
-    if not both or not statement.orelse:
+        if any(isinstance(each, NO_ARRAYS) for each in one.targets):
+            return ""
+        told = " = ".join(targets[0]) + " = "
+    else:
         return ""
-    assert isinstance(one, ast.Assign) and isinstance(two, ast.Assign)
-    targets = [[ast.unparse(target) for target in each.targets] for each in (one, two)]
-    if targets[0] != targets[1]:
+    if one.value is None or two.value is None:
         return ""
-    picked = where(test, one.value, two.value, fault.jnp)
-    return f"{' = '.join(targets[0])} = {picked}"
+    names = fault.above(statement)
+    picked = ast.IfExp(statement.test, one.value, two.value)
+    return told + ast.unparse(Mender(fault).where(picked, names))
 
 
-def where(test: ast.expr, one: ast.expr, two: ast.expr, jnp: str) -> str:
-    """Returns the call that takes one value or the other, entry by entry."""
-    return f"{jnp}.where({', '.join(ast.unparse(part) for part in (test, one, two))})"
+def is_no_array(node: ast.AST) -> bool:
+    """Whether a value is written as a container, a text or None."""
+    text = isinstance(node, ast.Constant) and not isinstance(
+        node.value, (int, float, complex)
+    )
+    return text or isinstance(node, NO_ARRAYS)
 
 
-def updated(statement: ast.stmt) -> str:
+def updated(statement: ast.stmt, local: Collection[str]) -> str:
     """Returns `x = x.at[i].set(v)` for `x[i] = v`, `.add(v)` for `x[i] += v`."""
     if isinstance(statement, ast.Assign) and len(statement.targets) == 1:
         target, method = statement.targets[0], "set"
@@ -153,10 +221,14 @@ def updated(statement: ast.stmt) -> str:
         return ""
     if not isinstance(target, ast.Subscript) or not method:
         return ""
-    array, index, value = map(
-        ast.unparse, (target.value, target.slice, statement.value)
-    )
-    return f"{array} = {array}.at[{index}].{method}({value})"
+    array, value = target.value, statement.value
+    entry = isinstance(array, ast.Subscript) and isinstance(array.slice, ast.Constant)
+    in_dict = entry and isinstance(array.slice.value, str)  # type: ignore[attr-defined]
+    known = isinstance(array, ast.Name) and array.id in local
+    if is_no_array(value) or not (in_dict or known):
+        return ""
+    at = ast.Subscript(ast.Attribute(array, "at"), target.slice)
+    return f"{ast.unparse(array)} = {ast.unparse(called(at, method, value))}"
 
 
 def is_at(node: ast.expr | None, sources: list[Source], span: Span) -> bool:
@@ -169,32 +241,39 @@ def is_at(node: ast.expr | None, sources: list[Source], span: Span) -> bool:
 
 
 def give_back(
-    statement: ast.stmt, sources: list[Source], span: Span, message: str
+    statement: ast.stmt, sources: list[Source], span: Span, fault: Fault
 ) -> None:
     """Changes what the function whose result stands at a span returns."""
+    returns = [one for one in fault.parents if isinstance(one, ast.Return)]
+    inner = [one for one in returns if fault.above(one) == fault.above(statement)]
+    if isinstance(statement, ast.Return) and len(inner) > 1:
+        raise UnsureError  # which of them was taken?
     for node in ast.walk(statement):
         if isinstance(node, ast.Return) and is_at(node.value, sources, span):
             assert node.value is not None
-            node.value = given_back(node.value, message)
+            node.value = given_back(node.value, fault)
         elif isinstance(node, ast.Lambda) and is_at(node.body, sources, span):
-            node.body = given_back(node.body, message)
+            node.body = given_back(node.body, fault)
 
 
-def given_back(value: ast.expr, message: str) -> ast.expr:
+def given_back(value: ast.expr, fault: Fault) -> ast.expr:
     """What a loop's step or a function to be differentiated is to return."""
+    message = fault.message
     if message.startswith("Gradient only defined for scalar-output functions"):
-        one = not isinstance(value, (ast.Tuple, ast.Dict))
-        return called(value, "sum") if one else value
+        if is_no_array(value) or "Output had shape" not in message:
+            raise UnsureError
+        return called(value, "sum")
     changed = DTYPE_CHANGED.search(message)
     if changed is None or not np.can_cast(changed[2], changed[1], "same_kind"):
-        return value  # it would cut off what stands behind the point
+        raise UnsureError  # it would cut off what stands behind the point
     dtype = ast.Constant(changed[1])
     if not message.startswith("scan") or "carry[1]" in message:
-        if not isinstance(value, ast.Tuple):  # of while_loop or fori_loop
+        if not is_no_array(value):  # of while_loop or fori_loop
             return called(value, "astype", dtype)
-    elif isinstance(value, ast.Tuple) and not isinstance(value.elts[0], ast.Tuple):
+    elif isinstance(value, ast.Tuple) and not is_no_array(value.elts[0]):
         value.elts[0] = called(value.elts[0], "astype", dtype)
-    return value
+        return value
+    raise UnsureError
 
 
 def called(value: ast.expr, method: str, *args: ast.expr) -> ast.expr:
@@ -208,37 +287,72 @@ class Mender(ast.NodeTransformer):
 
     def __init__(self, fault: Fault) -> None:
         self.fault = fault
+        self.inside = False  # of an expression that is put in another one's place
+        self.changed = False  # whether that holds what is at fault
+
+    def visit(self, node: ast.AST) -> Any:
+        """Mends a node; for truth values only what holds the one that was asked for."""
+        inside = self.inside
+        if self.fault.truth and not inside and not self.fault.within(node):
+            asking = ast.IfExp, ast.BoolOp, ast.Not, ast.Compare
+            for each in ast.walk(node):
+                if isinstance(each, asking) or self.picks(each):
+                    raise UnsureError  # the next to be asked whether it is true
+            return node
+        found = super().visit(node)
+        self.inside = inside
+        return found
+
+    def picks(self, node: Any) -> bool:
+        """Whether a node is Python's `min` or `max` of two values."""
+        if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+            return False
+        two = len(node.args) == 2 and not node.keywords
+        return self.fault.truth and two and node.func.id in PICKS
 
     def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802
         """`np.f(x)`, `int(x)`, `min(x, y)`, and calls with arguments of wrong kinds."""
+        fault, function = self.fault, node.func
+        start, end = places_of(node)
+        marked = (start, end) == (fault.start, fault.end)
+        within = fault.within(node)
+        if fault.error == "ConcretizationTypeError" and is_cast(node):
+            if not marked or not only_computed(node, fault.parents, set()):
+                raise UnsureError
+            self.changed = True
+            return called(node.args[0], "astype", function)
+        if self.picks(node):
+            self.inside = self.changed = True
+            node.func = named(f"{fault.jnp}.{PICKS[ast.unparse(function)]}")
         self.generic_visit(node)
-        fault = self.fault
-        if not fault.first <= node.lineno <= fault.last:
+        if not fault.start[0] <= start[0] <= fault.end[0]:
             return node
-        function = node.func
-        name = ast.unparse(function).rpartition(".")[2]
         if fault.error == "TracerArrayConversionError":
             if isinstance(function, ast.Attribute):
                 if isinstance(function.value, ast.Name) and function.value.id in NUMPY:
+                    if not hasattr(jax_numpy, function.attr):
+                        raise UnsureError
                     function.value.id = fault.jnp
+                    self.changed |= within
             return node
-        if fault.truth and name in PICKS and len(node.args) == 2:
-            node.func = named(f"{fault.jnp}.{PICKS[name]}")
+        if not marked:
+            return node
+        name = ast.unparse(function).rpartition(".")[2]
+        before = ast.unparse(node)
         listed = LIST_GIVEN.search(fault.message)
         if listed and name == listed[1] and int(listed[2]) < len(node.args):
             place = int(listed[2])
             wrapped = named(f"{fault.jnp}.asarray")
             node.args[place] = ast.Call(wrapped, [node.args[place]], [])
-        if fault.message.startswith("Non-hashable static") and "list" in fault.message:
-            lists = [n for n, arg in enumerate(node.args) if isinstance(arg, ast.List)]
-            for place in lists if len(lists) == 1 else ():
-                items: Any = node.args[place]
-                node.args[place] = ast.Tuple(items.elts, ast.Load())
+        if fault.message.startswith("Non-hashable static"):
+            for place, items in enumerate(node.args):
+                told = f" is {ast.unparse(items)} of type list"
+                if isinstance(items, ast.List) and told in fault.message:
+                    if not any(map(is_no_array, items.elts)):
+                        node.args[place] = ast.Tuple(items.elts, ast.Load())
         if fault.message.startswith("grad requires real"):
             self.of_floats(node)
-        casts = isinstance(function, ast.Name) and function.id in CASTS
-        if casts and len(node.args) == 1 and fault.error == "ConcretizationTypeError":
-            return called(node.args[0], "astype", function)
+        self.changed |= ast.unparse(node) != before
         return node
 
     def of_floats(self, node: ast.Call) -> None:
@@ -255,17 +369,37 @@ class Mender(ast.NodeTransformer):
 
     def visit_IfExp(self, node: ast.IfExp) -> ast.AST:  # noqa: N802
         """`a if condition else b`."""
-        self.generic_visit(node)
         if self.fault.error != "TracerBoolConversionError":
-            return node
-        picked = where(node.test, node.body, node.orelse, self.fault.jnp)
-        return named(picked)
+            return self.generic_visit(node)
+        if not self.fault.within(node.test):
+            if not self.inside:
+                return self.generic_visit(node)  # what is at fault is in a branch
+            if not is_boolean(node.test):
+                raise UnsureError
+        return self.where(node, self.fault.above(node))
+
+    def where(self, node: ast.IfExp, functions: set[str]) -> ast.expr:
+        """Returns the call that takes one value or the other, entry by entry."""
+        for each in (node.body, node.orelse):
+            calls = (one for one in ast.walk(each) if isinstance(one, ast.Call))
+            again = (ast.unparse(one.func).rpartition(".")[2] for one in calls)
+            if is_no_array(each) or not functions.isdisjoint(again):
+                raise UnsureError
+        self.inside = self.changed = True
+        parts = [ast.unparse(self.visit(node.test))]
+        parts += [ast.unparse(self.visit(each)) for each in (node.body, node.orelse)]
+        return named(f"{self.fault.jnp}.where({', '.join(parts)})")
 
     def visit_BoolOp(self, node: ast.BoolOp) -> ast.AST:  # noqa: N802
         """`a > 0 and b > 0`."""
-        self.generic_visit(node)
         if not self.fault.truth:
-            return node
+            return self.generic_visit(node)
+        # A first part that Python found true or false may guard the ones behind it.
+        passed = places_of(node.values[1])[0] <= self.fault.start
+        if self.fault.within(node) and passed or not all(map(is_boolean, node.values)):
+            raise UnsureError
+        self.inside = self.changed = True
+        self.generic_visit(node)
         operator, function = LOGIC[type(node.op)]
         found, *others = node.values
         for each in others:
@@ -278,17 +412,25 @@ class Mender(ast.NodeTransformer):
 
     def visit_UnaryOp(self, node: ast.UnaryOp) -> ast.AST:  # noqa: N802
         """`not a`."""
+        negated = self.fault.truth and isinstance(node.op, ast.Not)
+        if negated:
+            if not self.fault.within(node) and not is_boolean(node):
+                raise UnsureError
+            self.inside = self.changed = True
         self.generic_visit(node)
-        if not self.fault.truth or not isinstance(node.op, ast.Not):
+        if not negated:
             return node
         function = named(f"{self.fault.jnp}.logical_not")
         return ast.Call(function, [node.operand], [])
 
     def visit_Compare(self, node: ast.Compare) -> ast.AST:  # noqa: N802
         """`0 < a < 1`."""
-        self.generic_visit(node)
+        if self.fault.truth and not is_boolean(node):
+            raise UnsureError
         if not self.fault.truth or len(node.ops) == 1:
-            return node
+            return self.generic_visit(node)
+        self.inside = self.changed = True
+        self.generic_visit(node)
         sides = [node.left, *node.comparators]
         pairs: list[ast.expr] = [
             ast.Compare(left, [op], [right])
@@ -298,6 +440,42 @@ class Mender(ast.NodeTransformer):
         for each in pairs[1:]:
             found = ast.BinOp(found, ast.BitAnd(), each)
         return found
+
+
+def is_boolean(node: ast.expr) -> bool:
+    """Whether an expression is true or false, entry by entry, of arrays too."""
+    if isinstance(node, ast.BoolOp):
+        return all(map(is_boolean, node.values))
+    if isinstance(node, ast.Compare):
+        identity = ast.Is, ast.IsNot, ast.In, ast.NotIn
+        return not any(isinstance(each, identity) for each in node.ops)
+    negated = isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
+    return negated and is_boolean(node.operand)  # type: ignore[attr-defined]
+
+
+def is_cast(node: ast.Call) -> bool:
+    """Whether a call is `int(x)` or the like, of what is no constant."""
+    cast = isinstance(node.func, ast.Name) and node.func.id in CASTS
+    return cast and len(node.args) == 1 and not isinstance(node.args[0], ast.Constant)
+
+
+def only_computed(node: ast.AST, parents: dict, names: set[str]) -> bool:
+    """Whether Python computes with a value, and with what it gives a name, alone: an
+    array can stand there, and not in a size, an index of a list or a count."""
+    above = parents[node]
+    while isinstance(above, (ast.BinOp, ast.UnaryOp, ast.Compare)):
+        if any(map(is_no_array, ast.iter_child_nodes(above))):
+            return False
+        above = parents[above]
+    if not isinstance(above, ast.Assign):
+        return isinstance(above, ast.Return)
+    if not all(isinstance(each, ast.Name) for each in above.targets):
+        return False
+    new = {ast.unparse(each) for each in above.targets} - names
+    names |= new
+    read = [one for one in parents if isinstance(one, ast.Name) and one.id in new]
+    loads = [one for one in read if isinstance(one.ctx, ast.Load)]
+    return all(only_computed(one, parents, names) for one in loads)
 
 
 def named(text: str) -> ast.expr:
@@ -323,10 +501,12 @@ def static_line(files: list[str], function: str, name: str) -> tuple[int, str]:
                     continue
                 new = f"{ast.unparse(node)[:-1]}, {static})"
                 statement = source.statement(node.lineno)
-                if statement is not None and not hasattr(statement, "body"):
-                    if statement.end_lineno == statement.lineno:
-                        new = source.replaced(statement, node, new)
-                found.append((node.lineno, new))
+                whole = statement.end_lineno == statement.lineno
+                if whole and is_whole(statement, source.lines):
+                    new = source.replaced(statement, node, new)
+                    found.append((node.lineno, new))
+                else:
+                    found.append((0, ""))  # a part of a statement is no line
     return found[0] if len(found) == 1 else (0, "")
 
 

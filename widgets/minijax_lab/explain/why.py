@@ -29,6 +29,7 @@ from minijax_lab.explain.recording import (
     Sources,
     Span,
     file_label,
+    is_installed,
     span_text,
 )
 from minijax_lab.explain.repaired import repaired_line, static_line
@@ -191,9 +192,15 @@ def repair_of(
         ),
         "jnp",
     )
+    frame, code = frames[-1][0], frames[-1][0].f_code
+    local = [*code.co_varnames, *code.co_cellvars]
+    if code.co_name == "<module>":
+        local += frame.f_globals
     for moment in (moments[telling], moments[-1]):
         given = moment.label == "gives"
-        found = repaired_line(sources.found, moment.span, kind, message, jnp, given)
+        found = repaired_line(
+            sources.found, moment.span, kind, message, jnp, given, local
+        )
         if found:
             return found, 0
     function, argument = static_argument(message, tracer)
@@ -216,13 +223,25 @@ def static_argument(message: str, tracer: Tracer | None) -> tuple[str, str]:
     if inner is None or not isinstance(inner._trace, DynamicJaxprTrace):
         return "", ""
     debug_info, atom = inner._trace.debug_info, inner.atom
-    known = re.search(r"static|Python integer|truth value", message) and atom.aval
-    if not known or getattr(known, "shape", None) != () or known.dtype.kind not in "bi":
+    if not re.search(r"static|Python integer|truth value", message):
         return "", ""
-    for var, name in zip(inner._trace.invars, debug_info.arg_names):
-        if var is atom and debug_info.traced_for == "jit" and name.isidentifier():
-            return debug_info.func_name, name
+    # Another whole number may be needed in a line below; an array cannot be static.
+    fitting = [
+        (var, name)
+        for var, name in zip(inner._trace.invars, debug_info.arg_names)
+        if may_be_static(var.aval)
+    ]
+    if len(fitting) == 1 and fitting[0][0] is atom and debug_info.traced_for == "jit":
+        if fitting[0][1].isidentifier():
+            return debug_info.func_name, fitting[0][1]
     return "", ""
+
+
+def may_be_static(aval: Any) -> bool:
+    """Whether an argument is a whole number or a truth value of Python's."""
+    if getattr(aval, "shape", None) != ():
+        return False
+    return aval.dtype.kind == "b" or aval.dtype.kind == "i" and aval.weak_type
 
 
 def clash(message: str) -> tuple[list[str], str]:
@@ -303,7 +322,8 @@ def user_frames_of(error: BaseException) -> list[tuple[FrameType, int]]:
         if source_info.is_user_filename(frame.f_code.co_filename):
             found.append((frame, traceback.tb_lasti))
         traceback = traceback.tb_next
-    return found
+    own = [one for one in found if not is_installed(one[0].f_code.co_filename)]
+    return own or found
 
 
 def tracer_in(error: BaseException) -> Tracer | None:
@@ -468,6 +488,15 @@ ADVICE = [
         r"^cond branch",
         "Write both branches so that they return arrays of the same shapes and dtypes, "
         "in the same containers.",
+    ),
+    (
+        r"^Shapes must be 1D sequences|must have static start/stop/step",
+        "Write `jit(f, static_argnames=(...))` with every argument that a size is made "
+        "of, and pass numbers of Python for them.",
+    ),
+    (
+        r"^Non-hashable static arguments",
+        "Write a tuple in the place of a list; an array cannot be static.",
     ),
     (
         r"^unsupported format string passed to \w*Tracer",
