@@ -443,6 +443,74 @@ MISTAKES |= {
         3,
         None,
     ),
+    "a cast in a helper, for a size": (
+        ["def size(n):", "    return int(n)", "@jit", "def f(x, n):"]
+        + ["    return jnp.zeros(size(n)) + x", "y = f(1.0, 3)"],
+        1,
+        ("@jit(static_argnames='n')", 2),
+    ),
+    "a cast in a helper, for a size of an array": (
+        ["def size(n):", "    return int(n)", "@jit", "def f(n):"]
+        + ["    return jnp.zeros(size(n))", "y = f(jnp.array(3))"],
+        1,
+        None,
+    ),
+    "a cast in a helper of a helper": (
+        ["def half(v):", "    return float(v) / 2", "def more(v):"]
+        + ["    h = half(v)", "    return h + 1", "@jit", "def f(x):"]
+        + ["    return x * more(x)", "y = f(jnp.float32(1))"],
+        1,
+        ("    return v.astype(float) / 2", 1),
+    ),
+    "a cast in a helper that two lines call": (
+        ["def half(v):", "    return float(v) / 2", "@jit", "def f(x):"]
+        + ["    y = x * half(x)", "    return jnp.full((2,), y) * range(4)[half(x)]"]
+        + ["y = f(jnp.float32(1))"],
+        1,
+        None,
+    ),
+    "a flag that is an array": (
+        ["@jit", "def f(x, on):", "    if on:", "        x = x * 2"]
+        + ["        x = x + 1", "    return x", "y = f(1.0, jnp.array(True))"],
+        2,
+        None,
+    ),
+    "a flag of NumPy's": (
+        ["@jit", "def f(x, on):", "    if on:", "        x = x * 2"]
+        + ["        x = x + 1", "    return x", "y = f(1.0, on=np.bool_(True))"],
+        2,
+        ("@jit(static_argnames='on')", 0),
+    ),
+    "a size that is a weak array": (
+        ["@jit", "def f(n):", "    return jnp.zeros(n)", "y = f(jnp.asarray(3))"],
+        2,
+        None,
+    ),
+    "a gradient with more values": (
+        ["def f(x):", "    return x * 2, x"]
+        + ["y = value_and_grad(f, has_aux=True)(jnp.ones(3))"],
+        1,
+        ("    return ((x * 2).sum(), x)", 1),
+    ),
+    "a gradient with more values by a name": (
+        ["def f(x):", "    out = (x * 2, x)", "    return out"]
+        + ["y = grad(f, has_aux=True)(jnp.ones(3))"],
+        2,
+        None,
+    ),
+    "a carry by a name": (
+        ["def step(c, _):", "    out = ((c * 1.5).astype(int), c)", "    return out"]
+        + ["y = lax.scan(step, jnp.ones(2), None, length=3)"],
+        2,
+        None,
+    ),
+    "a loop's pair by a name": (
+        ["def step(c):", "    out = (c[0], c[1].astype(int))", "    return out"]
+        + ["start = jnp.ones(2), jnp.ones(2)"]
+        + ["y = lax.while_loop(lambda c: c[0][0] < 3, step, start)"],
+        2,
+        None,
+    ),
     "only NumPy's name": jitted("return np.ascontiguousarray(x)"),
     "a function deeper in NumPy": jitted("return np.linalg.norm(x)"),
 }
@@ -489,4 +557,8 @@ def test_typical_errors(name, jnp, tmp_path):
 
 
 # The line to change stands after the marked one.
-LATER = ("shape of an argument", "arange of an argument")
+LATER = (
+    "shape of an argument",
+    "arange of an argument",
+    "a cast in a helper, for a size",
+)

@@ -346,6 +346,9 @@ def test_a_leak_into_a_list_names_the_call():
     assert [span_text(record.sources, m.span) for m in kept] == ["KEPT.append(y)"]
 
 
+WEIGHTS = {"w": jnp.ones((4, 8))}
+
+
 @pytest.mark.parametrize(
     "function, shapes, key",
     [
@@ -357,7 +360,17 @@ def test_a_leak_into_a_list_names_the_call():
         (
             lambda: jnp.ones((4, 8)) @ jnp.ones((4, 3)),
             ["(4,8) @ (4,3)", "   ^     ^"],
-            "`x.T`",
+            "transpose the first, `jnp.ones((4, 8)).T`.",
+        ),
+        (
+            lambda: jnp.matmul(WEIGHTS["w"] * 2, jnp.ones((4, 3))),
+            ["(4,8) @ (4,3)", "   ^     ^"],
+            "transpose the first, `(WEIGHTS['w'] * 2).T`.",
+        ),
+        (
+            lambda: jnp.inner(jnp.ones((4, 8)), jnp.ones((3, 4))),
+            ["(4,8) @ (3,4)", "   ^       ^"],
+            "have one size: transpose the first.",
         ),
         (
             lambda: jnp.ones((2, 3)) + jnp.ones((5, 1, 4)),
@@ -367,7 +380,7 @@ def test_a_leak_into_a_list_names_the_call():
         (
             lambda: jnp.ones(3) + jnp.ones(4),
             ["(3,) with (4,)", " ^         ^"],
-            "pairs",
+            "pairs of entries, `jnp.ones(3)[:, None]` as the first",
         ),
     ],
 )

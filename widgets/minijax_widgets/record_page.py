@@ -16,8 +16,8 @@ from minijax_lab.explain.flight import Ear
 from minijax_lab.explain.flight_advice import Adviser, Fault
 from minijax_lab.explain.flight_facts import Site
 from minijax_lab.explain.flight_programs import ProgramFacts
-from minijax_lab.explain.flight_repairs import Line, Source
 from minijax_lab.explain.recording import count_in_words
+from minijax_lab.explain.user_source import Line, Source
 from minijax_widgets.view import STATIC
 
 STAGES = {

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import ast
 import inspect
-import textwrap
 from collections.abc import Iterator
 from types import FrameType
 from typing import Any
 
 from minijax_lab.explain.recording import Sources, Span
+from minijax_lab.explain.user_source import Source, places_of
 
 # By the rule that was broken, the functions that may break it: their arguments that are
 # functions, by name and position.
@@ -53,7 +53,7 @@ def returning_lines(
             if given and isinstance(given[0], ast.Lambda):
                 body = given[0].body
                 who = f"the lambda for {keyword}"
-                found.append((who, written_at(body, span, sources)))
+                found.append((who, written_at(body, span.source, sources)))
                 continue
             function = value_of(given[0], frame) if given else None
             where = returned_by(function, sources)
@@ -62,45 +62,18 @@ def returning_lines(
     return found
 
 
-def written_at(node: ast.expr | ast.stmt, span: Span, sources: Sources) -> Span:
-    """The span of a node of the source that a span is in, parsed as `parsed` does."""
-    source = sources.found[span.source]
-    above = source.first_line - 1
-    depth = indentation(source.lines)
-    return sources.in_characters(
-        span.source,
-        node.lineno + above,
-        node.col_offset + depth,
-        (node.end_lineno or node.lineno) + above,
-        (node.end_col_offset or 0) + depth,
-    )
-
-
-def indentation(lines: list[str]) -> int:
-    """How many columns all lines begin with."""
-    return min(
-        (len(one) - len(one.lstrip()) for one in lines if one.strip()), default=0
-    )
+def written_at(node: ast.expr | ast.stmt, number: int, sources: Sources) -> Span:
+    """The span of a node of a source."""
+    (line, column), (end_line, end_column) = places_of(node)
+    return sources.in_characters(number, line, column, end_line, end_column)
 
 
 def calls_at(span: Span, sources: Sources) -> Iterator[ast.Call]:
     """The calls in the statements that a span is in."""
-    source = sources.found[span.source]
-    tree = parsed(source.lines)
-    first = span.line - source.first_line + 1
-    last = span.end_line - source.first_line + 1
-    for node in ast.walk(tree) if tree else ():
-        if isinstance(node, ast.Call) and node.lineno <= last:
-            if (node.end_lineno or node.lineno) >= first:
+    for node in Source.of_part(sources.found[span.source]).parents:
+        if isinstance(node, ast.Call) and node.lineno <= span.end_line:
+            if (node.end_lineno or node.lineno) >= span.line:
                 yield node
-
-
-def parsed(lines: list[str]) -> ast.Module | None:
-    """The syntax tree of lines that may be indented; None for a part of a statement."""
-    try:
-        return ast.parse(textwrap.dedent("\n".join(lines)))
-    except SyntaxError:
-        return None
 
 
 def value_of(node: ast.expr, frame: FrameType) -> Any:
@@ -118,18 +91,15 @@ def returned_by(function: Any, sources: Sources) -> Span | None:
     if number is None:
         return None
     code = inspect.unwrap(function).__code__
-    source = sources.found[number]
-    tree = parsed(source.lines)
-    for node in ast.walk(tree) if tree else ():
+    for node in Source.of_part(sources.found[number]).parents:
         if not isinstance(node, ast.FunctionDef) or node.name != code.co_name:
             continue
         lines = [node.lineno, *(one.lineno for one in node.decorator_list)]
-        if min(lines) + source.first_line - 1 != code.co_firstlineno:
+        if min(lines) != code.co_firstlineno:
             continue
         returns = [one for one in own_statements(node) if isinstance(one, ast.Return)]
         if returns:
-            whole = Span(number, source.first_line, 0, source.first_line, 0)
-            return written_at(returns[-1].value or returns[-1], whole, sources)
+            return written_at(returns[-1].value or returns[-1], number, sources)
     return None
 
 

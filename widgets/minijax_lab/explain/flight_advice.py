@@ -18,9 +18,6 @@ from minijax_lab.explain.flight import Ear
 from minijax_lab.explain.flight_facts import Constant, Leaf, Made, Miss, Site
 from minijax_lab.explain.flight_keys import explain
 from minijax_lab.explain.flight_repairs import (
-    FUNCTIONS,
-    Line,
-    Source,
     above_the_loop,
     argument_at,
     argument_node,
@@ -40,6 +37,7 @@ from minijax_lab.explain.flight_repairs import (
     without_option,
     without_static,
 )
+from minijax_lab.explain.user_source import FUNCTIONS, Line, Source
 
 # From so many operations outside of jit on, and so many seconds, they are told.
 MOST_LOOSE = 8

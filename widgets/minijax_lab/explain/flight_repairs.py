@@ -7,105 +7,11 @@ advice stands alone.
 from __future__ import annotations
 
 import ast
-import linecache
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-
-@dataclass
-class Line:
-    """A repaired line: the old text ("" for a new one) and what to write."""
-
-    line: int
-    old: str
-    new: str
-    where: str = ""  # "above the loop", "after the loop"
-    file: str = ""
-
-
-class Source:
-    """A file of the user's, as text and as a syntax tree."""
-
-    def __init__(self, file: str) -> None:
-        self.file = file
-        self.lines = [line.rstrip("\n") for line in linecache.getlines(file)]
-        try:
-            self.tree: Any = ast.parse("\n".join(self.lines))
-        except SyntaxError:  # a notebook's cell with magics
-            self.tree = ast.Module([], [])
-        self.parents: dict[Any, Any] = {}
-        for node in ast.walk(self.tree):
-            for child in ast.iter_child_nodes(node):
-                self.parents[child] = node
-
-    def mend(self, line: int, old: str, new: str, where: str = "") -> Line:
-        """A repaired line of this file."""
-        return Line(line, old, new, where, self.file)
-
-    def text(self, line: int) -> str:
-        """A line without its indentation."""
-        return self.lines[line - 1].strip() if 0 < line <= len(self.lines) else ""
-
-    def indent(self, line: int) -> str:
-        """The indentation of a line."""
-        whole = self.lines[line - 1]
-        return whole[: len(whole) - len(whole.lstrip())]
-
-    def statement(self, line: int) -> Any:
-        """The innermost simple statement on a line, or the head that it is in."""
-        best = None
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.stmt) and reaches(node, line):
-                if best is None or node.lineno >= best.lineno:
-                    best = node
-        return best
-
-    def around(self, node: Any, kinds: Any) -> Any:
-        """The innermost node of some kinds around another one."""
-        node = self.parents.get(node)
-        while node is not None and not isinstance(node, kinds):
-            node = self.parents.get(node)
-        return node
-
-    def loop(self, node: Any) -> Any:
-        """The loop that a node is repeated by, within its own function."""
-        found = self.around(node, (ast.For, ast.While, FUNCTIONS))
-        return found if isinstance(found, (ast.For, ast.While)) else None
-
-    def segment(self, node: Any) -> str:
-        """The text of a node."""
-        return ast.get_source_segment("\n".join(self.lines), node) or ""
-
-    def replaced(self, statement: Any, node: Any, new: str) -> str:
-        """A statement's text with one node replaced."""
-        whole, part = self.segment(statement), self.segment(node)
-        lines = "\n".join(self.lines).splitlines(keepends=True)
-
-        def offset(line: int, column: int) -> int:
-            before = sum(len(text) for text in lines[: line - 1])
-            return before + len(lines[line - 1].encode()[:column].decode())
-
-        start = offset(node.lineno, node.col_offset)
-        start -= offset(statement.lineno, statement.col_offset)
-        return whole[:start] + new + whole[start + len(part) :]
-
-
-FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef, ast.Lambda)
-
-
-def reaches(node: Any, line: int) -> bool:
-    """Whether a line is in a statement; of one with a body, in its head."""
-    first = min([node.lineno, *(d.lineno for d in getattr(node, "decorator_list", []))])
-    last = node.end_lineno
-    body = getattr(node, "body", None)
-    if isinstance(body, list) and body:
-        last = max(first, body[0].lineno - 1)
-    return first <= line <= last
-
-
-# ---- parts of the repairs ----------------------------------------------------------
+from minijax_lab.explain.user_source import FUNCTIONS, Line, Source
 
 
 def edited(source: Source, edits: list[tuple[int, int, int, str]]) -> list[Line]:
@@ -492,16 +398,25 @@ def with_option(source: Source, line: int, option: str) -> list[Line]:
     statement = source.statement(line)
     call = jit_call(statement)
     if call is not None and call.lineno == call.end_lineno:
-        text = source.segment(call)
-        between = ", " if call.args or call.keywords else ""
-        return [replaced_line(source, call, f"{text[:-1]}{between}{option})")]
+        return [option_added(source, call, option)]
     for node in getattr(statement, "decorator_list", []):
-        text = source.segment(node)
-        if text.rpartition(".")[2] == "jit":
-            return [replaced_line(source, node, f"{text}({option})")]
-        if isinstance(node, ast.Call) and node.args:  # partial(jax.jit, ...)
-            return [replaced_line(source, node, f"{text[:-1]}, {option})")]
+        if is_jit(node) or isinstance(node, ast.Call) and node.args:
+            return [option_added(source, node, option)]  # or partial(jax.jit, ...)
     return []
+
+
+def option_added(source: Source, node: Any, option: str) -> Line:
+    """The line of a `jit`, or of a call of it, with an option more."""
+    text = source.segment(node)
+    if not isinstance(node, ast.Call):
+        return replaced_line(source, node, f"{text}({option})")
+    between = ", " if node.args or node.keywords else ""
+    return replaced_line(source, node, f"{text[:-1]}{between}{option})")
+
+
+def is_jit(node: ast.expr) -> bool:
+    """Whether an expression names `jit`."""
+    return ast.unparse(node).rpartition(".")[2] == "jit"
 
 
 def above_the_loop(source: Source, line: int) -> list[Line]:

@@ -52,8 +52,8 @@ from minijax.primitives.random.random_bits import keys_aval, prngs
 from minijax.primitives.rare.rbg import RandomAlgorithm
 from minijax.transforms.rematerialize import Offloadable
 from minijax_lab.explain import foreign
-from minijax_lab.explain.flight_repairs import Source
 from minijax_lab.explain.recording import user_frame_now
+from minijax_lab.explain.user_source import Source
 
 # What a jaxpr of JAX lacks for every view that runs it.
 OWN_RULES = (

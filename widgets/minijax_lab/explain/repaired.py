@@ -11,16 +11,15 @@ from __future__ import annotations
 
 import ast
 import re
-import textwrap
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from minijax import numpy as jax_numpy
-from minijax_lab.explain import flight_repairs
-from minijax_lab.explain.recording import Source, Span, span_text
+from minijax_lab.explain.flight_repairs import is_jit, option_added
+from minijax_lab.explain.user_source import Place, Source, places_of
 
 NUMPY = ("np", "numpy", "onp")
 CASTS = ("int", "float", "bool", "complex")
@@ -41,7 +40,7 @@ LISTS = (ast.Tuple, ast.List, ast.Set, ast.Dict, ast.ListComp, ast.GeneratorExp)
 NO_ARRAYS = (*LISTS, ast.DictComp, ast.JoinedStr, ast.Lambda)
 LIST_GIVEN = re.compile(r"^(\w+) requires .* got <class 'list'> at position (\d+)")
 DTYPE_CHANGED = re.compile(
-    r"input carry (?:component )?(?:\w+)?(?:\[1\])? has type (\w+)\[.* has type (\w+)\["
+    r"input carry (?:component )?\w*(\[\d\])? has type (\w+)\[.* has type (\w+)\["
     r".* so the dtypes do"
 )
 
@@ -52,15 +51,20 @@ class UnsureError(Exception):
 
 @dataclass
 class Fault:
-    """What was raised: its class by name, its message, where in the lines, and the
-    user's name of `minijax.numpy`. Places are pairs of a line and a column in bytes."""
+    """What was raised: its class by name, its message, where in the source, and the
+    user's name of `minijax.numpy`."""
 
     error: str
     message: str
-    start: tuple[int, int]
-    end: tuple[int, int]
-    jnp: str
-    parents: dict[ast.AST, ast.AST]
+    source: Source
+    start: Place
+    end: Place
+    jnp: str = "jnp"
+    # Of functions that run while one is traced, inside out: the name of what each
+    # calls, and its source.
+    callers: list[tuple[str, Source]] = field(default_factory=list)
+    inside: Collection[str] = ()  # the names of the functions that run, the library's
+    aux: bool = False  # whether a function returns values beside what is differentiated
 
     @property
     def truth(self) -> bool:
@@ -74,65 +78,36 @@ class Fault:
         start, end = places_of(node)
         return start <= self.start and self.end <= end
 
+    def marks(self, node: Any) -> bool:
+        """Whether a node is the marked expression."""
+        return places_of(node) == (self.start, self.end)
+
     def above(self, node: ast.AST) -> set[str]:
         """The names of the functions that a node stands in."""
         found = set()
-        while node in self.parents:
-            node = self.parents[node]
+        while node in self.source.parents:
+            node = self.source.parents[node]
             found.add(getattr(node, "name", ""))
         return found
 
 
-def places_of(node: Any) -> tuple[tuple[int, int], tuple[int, int]]:
-    """Where a node of the source begins and ends; nowhere, for a new one."""
-    if not hasattr(node, "end_lineno"):
-        return (0, 0), (0, 0)
-    start = node.lineno, node.col_offset
-    return start, (node.end_lineno, node.end_col_offset)
+def repaired_line(fault: Fault, given: bool, local: Collection[str]) -> str:
+    """Returns the repaired statement that holds what is at fault, "" where none is
+    known.
 
-
-def repaired_line(
-    sources: list[Source],
-    span: Span | None,
-    error: str,
-    message: str = "",
-    jnp: str = "jnp",
-    given: bool = False,
-    local: Collection[str] = (),
-) -> str:
-    """Returns the repaired statement that holds an expression, "" where none is known.
-
-    `error` is the name of the exception's class, `jnp` the user's name of that module;
-    `given` says that the expression is what a function returns; `local` are the names
-    that a statement there may assign and still read before.
+    `given` says that it is what a function returns; `local` are the names that a
+    statement there may assign and still read before.
     """
-    if span is None:
-        return ""
-    source = sources[span.source]
-    lines = textwrap.dedent("\n".join(source.lines)).split("\n")
-    first, last = (line - source.first_line for line in (span.line, span.end_line))
-    cut = len(source.lines[first]) - len(lines[first])
-    start, end = (
-        (line + 1, len(lines[line][: max(0, column - cut)].encode()))
-        for line, column in ((first, span.column), (last, span.end_column))
-    )
     try:
-        tree = ast.parse("\n".join(lines))
-        parents = {
-            child: node
-            for node in ast.walk(tree)
-            for child in ast.iter_child_nodes(node)
-        }
-        fault = Fault(error, message, start, end, jnp, parents)
-        for body in bodies_of(tree):
+        for body in bodies_of(fault.source.tree):
             for place, statement in enumerate(body):
                 branch = isinstance(statement, ast.If) and fault.within(statement.test)
                 if branch or fault.within(statement) and not hasattr(statement, "body"):
-                    if not is_whole(statement, lines):
+                    if not fault.source.is_whole(statement):
                         return ""
                     before = ast.unparse(statement)
                     if given:
-                        give_back(statement, sources, span, fault)
+                        give_back(statement, fault)
                         found = ast.unparse(statement)
                     elif isinstance(statement, ast.If):
                         found = chosen(statement, body[place + 1 :], fault)
@@ -153,16 +128,6 @@ def mended(statement: ast.stmt, fault: Fault, local: Collection[str]) -> str:
     after = mender.visit(statement)
     fixed = mender.changed and not isinstance(statement, ast.Assert)
     return ast.unparse(after) if fixed else ""
-
-
-def is_whole(statement: ast.stmt, lines: list[str]) -> bool:
-    """Whether a statement alone stands on its lines, so that a line can replace it."""
-    (first, column), (last, end) = places_of(statement)
-    behind = lines[last - 1].encode()[end:].decode().strip()
-    if isinstance(statement, ast.If):
-        return lines[first - 1].lstrip().startswith("if")
-    before = lines[first - 1].encode()[:column].strip()
-    return not before and (not behind or behind.startswith("#"))
 
 
 def bodies_of(tree: ast.AST) -> list[list[ast.stmt]]:
@@ -231,47 +196,40 @@ def updated(statement: ast.stmt, local: Collection[str]) -> str:
     return f"{ast.unparse(array)} = {ast.unparse(called(at, method, value))}"
 
 
-def is_at(node: ast.expr | None, sources: list[Source], span: Span) -> bool:
-    """Whether a node, and no part of it, is what stands at a span."""
-    try:
-        whole = ast.parse(f"({span_text(sources, span)})", mode="eval").body
-    except SyntaxError:
-        return False
-    return node is not None and ast.dump(node) == ast.dump(whole)
-
-
-def give_back(
-    statement: ast.stmt, sources: list[Source], span: Span, fault: Fault
-) -> None:
-    """Changes what the function whose result stands at a span returns."""
-    returns = [one for one in fault.parents if isinstance(one, ast.Return)]
+def give_back(statement: ast.stmt, fault: Fault) -> None:
+    """Changes what the function whose result is at fault returns."""
+    returns = [one for one in fault.source.parents if isinstance(one, ast.Return)]
     inner = [one for one in returns if fault.above(one) == fault.above(statement)]
     if isinstance(statement, ast.Return) and len(inner) > 1:
         raise UnsureError  # which of them was taken?
     for node in ast.walk(statement):
-        if isinstance(node, ast.Return) and is_at(node.value, sources, span):
-            assert node.value is not None
+        if isinstance(node, ast.Return) and node.value and fault.marks(node.value):
             node.value = given_back(node.value, fault)
-        elif isinstance(node, ast.Lambda) and is_at(node.body, sources, span):
+        elif isinstance(node, ast.Lambda) and fault.marks(node.body):
             node.body = given_back(node.body, fault)
 
 
 def given_back(value: ast.expr, fault: Fault) -> ast.expr:
     """What a loop's step or a function to be differentiated is to return."""
-    message = fault.message
+    message, method = fault.message, "astype"
+    args: list[ast.expr] = []
     if message.startswith("Gradient only defined for scalar-output functions"):
-        if is_no_array(value) or "Output had shape" not in message:
+        method, first = "sum", fault.aux
+        if "Output had shape" not in message:
             raise UnsureError
-        return called(value, "sum")
-    changed = DTYPE_CHANGED.search(message)
-    if changed is None or not np.can_cast(changed[2], changed[1], "same_kind"):
-        raise UnsureError  # it would cut off what stands behind the point
-    dtype = ast.Constant(changed[1])
-    if not message.startswith("scan") or "carry[1]" in message:
-        if not is_no_array(value):  # of while_loop or fori_loop
-            return called(value, "astype", dtype)
-    elif isinstance(value, ast.Tuple) and not is_no_array(value.elts[0]):
-        value.elts[0] = called(value.elts[0], "astype", dtype)
+    else:
+        changed = DTYPE_CHANGED.search(message)
+        if changed is None or not np.can_cast(changed[3], changed[2], "same_kind"):
+            raise UnsureError  # it would cut off what stands behind the point
+        args = [ast.Constant(changed[2])]
+        counts = "fori_loop" in fault.inside  # it carries its count before the value
+        if bool(changed[1]) != counts:
+            raise UnsureError  # a part of the carry
+        first = message.startswith("scan") and not counts
+    if not first and not is_no_array(value):
+        return called(value, method, *args)
+    if first and isinstance(value, ast.Tuple) and not is_no_array(value.elts[0]):
+        value.elts[0] = called(value.elts[0], method, *args)
         return value
     raise UnsureError
 
@@ -313,11 +271,9 @@ class Mender(ast.NodeTransformer):
     def visit_Call(self, node: ast.Call) -> ast.AST:  # noqa: N802
         """`np.f(x)`, `int(x)`, `min(x, y)`, and calls with arguments of wrong kinds."""
         fault, function = self.fault, node.func
-        start, end = places_of(node)
-        marked = (start, end) == (fault.start, fault.end)
-        within = fault.within(node)
+        marked, within = fault.marks(node), fault.within(node)
         if fault.error == "ConcretizationTypeError" and is_cast(node):
-            if not marked or not only_computed(node, fault.parents, set()):
+            if not marked or not only_computed(node, fault.source, fault.callers):
                 raise UnsureError
             self.changed = True
             return called(node.args[0], "astype", function)
@@ -325,7 +281,7 @@ class Mender(ast.NodeTransformer):
             self.inside = self.changed = True
             node.func = named(f"{fault.jnp}.{PICKS[ast.unparse(function)]}")
         self.generic_visit(node)
-        if not fault.start[0] <= start[0] <= fault.end[0]:
+        if not fault.start[0] <= node.lineno <= fault.end[0]:
             return node
         if fault.error == "TracerArrayConversionError":
             if isinstance(function, ast.Attribute):
@@ -459,23 +415,40 @@ def is_cast(node: ast.Call) -> bool:
     return cast and len(node.args) == 1 and not isinstance(node.args[0], ast.Constant)
 
 
-def only_computed(node: ast.AST, parents: dict, names: set[str]) -> bool:
-    """Whether Python computes with a value, and with what it gives a name, alone: an
-    array can stand there, and not in a size, an index of a list or a count."""
-    above = parents[node]
+def only_computed(
+    node: ast.AST,
+    source: Source,
+    callers: list[tuple[str, Source]],
+    names: Collection[str] = (),
+) -> bool:
+    """Whether Python computes with a value, with what it gives a name, and with what
+    is returned to those that call, alone: an array can stand there, and not in a size,
+    an index of a list or a count."""
+    above = source.parents[node]
     while isinstance(above, (ast.BinOp, ast.UnaryOp, ast.Compare)):
         if any(map(is_no_array, ast.iter_child_nodes(above))):
             return False
-        above = parents[above]
+        above = source.parents[above]
+    if isinstance(above, ast.Return) and callers:
+        (name, file), *others = callers
+        calls = [
+            each
+            for each in file.parents
+            if isinstance(each, ast.Call)
+            and ast.unparse(each.func).rpartition(".")[2] == name
+        ]
+        return bool(calls) and all(only_computed(c, file, others) for c in calls)
     if not isinstance(above, ast.Assign):
         return isinstance(above, ast.Return)
     if not all(isinstance(each, ast.Name) for each in above.targets):
         return False
-    new = {ast.unparse(each) for each in above.targets} - names
-    names |= new
-    read = [one for one in parents if isinstance(one, ast.Name) and one.id in new]
-    loads = [one for one in read if isinstance(one.ctx, ast.Load)]
-    return all(only_computed(one, parents, names) for one in loads)
+    known = {*names, *map(ast.unparse, above.targets)}
+    return all(
+        only_computed(each, source, callers, known)
+        for each in source.parents
+        if isinstance(each, ast.Name) and isinstance(each.ctx, ast.Load)
+        if each.id in known.difference(names)
+    )
 
 
 def named(text: str) -> ast.expr:
@@ -488,28 +461,21 @@ def static_line(files: list[str], function: str, name: str) -> tuple[int, str]:
     argument is static; (0, "") unless exactly one is found in the files."""
     found: list[tuple[int, str]] = []
     static = f"static_argnames='{name}'"
-    for file in dict.fromkeys(files):
-        source = flight_repairs.Source(file)
-        for node in ast.walk(source.tree):
+    for source in map(Source, dict.fromkeys(files)):
+        for node in source.parents:
             if isinstance(node, ast.FunctionDef) and node.name == function:
-                for one in node.decorator_list:
-                    if not isinstance(one, ast.Call) and is_jit(one):
-                        found.append((one.lineno, f"@{ast.unparse(one)}({static})"))
+                jits = [one for one in node.decorator_list if is_jit(one)]
             elif isinstance(node, ast.Call) and is_jit(node.func) and node.args:
                 kept = any("static" in (each.arg or "") for each in node.keywords)
                 if ast.unparse(node.args[0]) != function or kept:
                     continue
-                new = f"{ast.unparse(node)[:-1]}, {static})"
                 statement = source.statement(node.lineno)
-                whole = statement.end_lineno == statement.lineno
-                if whole and is_whole(statement, source.lines):
-                    new = source.replaced(statement, node, new)
-                    found.append((node.lineno, new))
-                else:
-                    found.append((0, ""))  # a part of a statement is no line
+                one_line = statement.lineno == statement.end_lineno
+                if not one_line or not source.is_whole(statement):
+                    return 0, ""  # a part of a statement is no line
+                jits = [node]
+            else:
+                continue
+            lines = [option_added(source, one, static) for one in jits]
+            found += [(line.line, line.new) for line in lines]
     return found[0] if len(found) == 1 else (0, "")
-
-
-def is_jit(node: ast.expr) -> bool:
-    """Whether an expression names `jit`."""
-    return ast.unparse(node).rpartition(".")[2] == "jit"

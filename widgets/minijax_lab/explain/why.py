@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import inspect
 import itertools
 import linecache
 import re
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from types import CodeType, FrameType
 from typing import Any
 
+from minijax import tree_util
 from minijax.core import source_info
 from minijax.core.language import JaxprEqn, Literal, Tracer, Var
 from minijax.core.partial_eval import DynamicJaxprTrace, DynamicJaxprTracer
@@ -32,7 +34,8 @@ from minijax_lab.explain.recording import (
     is_installed,
     span_text,
 )
-from minijax_lab.explain.repaired import repaired_line, static_line
+from minijax_lab.explain.repaired import Fault, repaired_line, static_line
+from minijax_lab.explain.user_source import Source, places_of
 from minijax_lab.explain.words import meaning
 
 LAST_EQUATIONS = 10
@@ -148,7 +151,8 @@ def why_exception(error: BaseException) -> WhyRecording:
         where = f" in {function}, line {at}"
     rule = str(facts.get("rule", "")) or first_paragraph(message)
     instead = scrubbed(str(facts.get("instead", "")), frames) or advice_in(message)
-    shapes, repair = clash(message)
+    operands = operands_at(frames, moments[-1].span, sources) if frames else []
+    shapes, repair = clash(message, operands)
     instead = instead or repair
     if kept is not None and kept.span is not None:
         line = span_text(sources.found, kept.span)
@@ -196,18 +200,60 @@ def repair_of(
     local = [*code.co_varnames, *code.co_cellvars]
     if code.co_name == "<module>":
         local += frame.f_globals
+    inside = all_frames(error)
     for moment in (moments[telling], moments[-1]):
-        given = moment.label == "gives"
-        found = repaired_line(
-            sources.found, moment.span, kind, message, jnp, given, local
-        )
+        if moment.span is None:
+            continue
+        source = Source.of_part(sources.found[moment.span.source])
+        places = source.places(moment.span)
+        fault = Fault(kind, message, source, *places, jnp, callers(frames))
+        fault.inside = [frame.f_code.co_name for frame in inside]
+        fault.aux = any(frame.f_locals.get("has_aux") is True for frame in inside)
+        found = repaired_line(fault, moment.label == "gives", local)
         if found:
             return found, 0
     function, argument = static_argument(message, tracer)
     files = [frame.f_code.co_filename for frame, _ in frames]
-    line, found = static_line(files, function, argument) if argument else (0, "")
-    fault = moments[telling].span
-    return found, 0 if fault and fault.line == line else line
+    line, found = 0, ""
+    if argument and is_hashable_argument(error, function, argument):
+        line, found = static_line(files, function, argument)
+    at = moments[telling].span
+    return found, 0 if at and at.line == line else line
+
+
+def callers(frames: list[tuple[FrameType, int]]) -> list[tuple[str, Source]]:
+    """What each function that runs while one is traced calls, with its file, inside
+    out: up to the first that has no tracer."""
+    found = []
+    for (inner, _), (outer, _) in zip(frames[::-1], frames[-2::-1]):
+        leaves = tree_util.tree_leaves(dict(outer.f_locals))
+        if not any(isinstance(leaf, Tracer) for leaf in leaves):
+            break
+        found.append((inner.f_code.co_name, Source(outer.f_code.co_filename)))
+    return found
+
+
+def is_hashable_argument(error: BaseException, function: str, name: str) -> bool:
+    """Whether what was passed to a jitted function as an argument may be static."""
+    for frame in all_frames(error):
+        jitted: Any = frame.f_locals.get("self")
+        if getattr(jitted, "__name__", "") == function and "kwargs" in frame.f_locals:
+            given = frame.f_locals["args"], frame.f_locals["kwargs"]
+            bound = inspect.signature(jitted).bind(*given[0], **given[1])
+            bound.apply_defaults()
+            value = bound.arguments.get(name)
+            return isinstance(value, Hashable) and not isinstance(value, Tracer)
+    return False
+
+
+def all_frames(error: BaseException) -> list[FrameType]:
+    """The frames of an exception, the library's too, outermost first."""
+    frames = []
+    traceback = getattr(error, "whole_traceback", error.__traceback__)
+    while traceback is not None:
+        frames.append(traceback.tb_frame)
+        traceback = traceback.tb_next
+    return frames
 
 
 STATIC = re.compile(r"argument to (\w+) as an abstract .* static_argnames='(\w+)'")
@@ -244,8 +290,39 @@ def may_be_static(aval: Any) -> bool:
     return aval.dtype.kind == "b" or aval.dtype.kind == "i" and aval.weak_type
 
 
-def clash(message: str) -> tuple[list[str], str]:
-    """The shapes that a message says do not fit, signs under the sizes, what to do.
+def operands_at(
+    frames: list[tuple[FrameType, int]], span: Span | None, sources: Sources
+) -> list[ast.expr]:
+    """The two operands of the operator or product at a span; none for other code."""
+    if span is None:
+        return []
+    source = Source.of_part(sources.found[span.source])
+    for node in source.parents:
+        if places_of(node) != source.places(span):
+            continue
+        if isinstance(node, ast.BinOp):
+            return [node.left, node.right]
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
+            of = culprits.value_of(node.func.value, frames[-1][0])
+            first = [] if inspect.ismodule(of) else [node.func.value]
+            operands = first + node.args
+            if node.func.attr in ("dot", "matmul") and len(operands) == 2:
+                return operands
+    return []
+
+
+def written_behind(operand: ast.expr, behind: str) -> str:
+    """An expression with what is to stand behind it: `x.T`, `(a + b).T`."""
+    text = ast.unparse(operand)
+    if text.endswith(".T") and behind == ".T":
+        return text[:-2]
+    bare = ast.Name, ast.Attribute, ast.Subscript, ast.Call
+    return f"{text}{behind}" if isinstance(operand, bare) else f"({text}){behind}"
+
+
+def clash(message: str, operands: list[ast.expr]) -> tuple[list[str], str]:
+    """The shapes that a message says do not fit, signs under the sizes, what to do
+    with the operands, if these are known.
 
     Nothing for other messages.
     """
@@ -270,7 +347,10 @@ def clash(message: str) -> tuple[list[str], str]:
             return [], ""
         repair = f"Write a product in which {' and '.join(told)} have one size"
         swapped = len(shapes[0]) == 2 and shapes[0][0] == shapes[1][axes[1][0]]
-        repair += ": transpose the first, `x.T`." if swapped else "."
+        if swapped:
+            told = [f", `{written_behind(each, '.T')}`" for each in operands[:1]]
+            repair += f": transpose the first{''.join(told)}"
+        repair += "."
         return drawn_shapes(shapes, marked, "@"), repair
     found = BROADCAST.search(message)
     if not found:
@@ -286,7 +366,9 @@ def clash(message: str) -> tuple[list[str], str]:
     marked = [{len(shape) - n for n in bad} for shape in shapes]
     repair = "Write operands whose sizes there are equal or 1"
     if len(one) == len(two) == 1:
-        repair += "; for all pairs of entries, `x[:, None]` as the first"
+        told = [f"`{written_behind(each, '[:, None]')}`" for each in operands[:1]]
+        column = "".join(told) or "a column (`[:, None]`)"
+        repair += f"; for all pairs of entries, {column} as the first"
     return drawn_shapes(shapes, marked, "with"), repair + "."
 
 
@@ -329,11 +411,7 @@ def user_frames_of(error: BaseException) -> list[tuple[FrameType, int]]:
 def tracer_in(error: BaseException) -> Tracer | None:
     """The tracer that an exception is about: the one that its message describes, else
     an argument of its innermost frames."""
-    frames: list[FrameType] = []
-    traceback = getattr(error, "whole_traceback", error.__traceback__)
-    while traceback is not None:
-        frames.append(traceback.tb_frame)
-        traceback = traceback.tb_next
+    frames = all_frames(error)
     inner = itertools.takewhile(
         lambda frame: not source_info.is_user_filename(frame.f_code.co_filename),
         reversed(frames),
