@@ -63,7 +63,8 @@ def counted_of(roof: Roofline) -> str:
     if not roof.functions:
         return ""
     some = " and ".join(roof.functions[:2]) + (", ..." if roof.functions[2:] else "")
-    return f"{some} counted as one operation for each number, and take more"
+    some += " counted as one operation for each number, and take more"
+    return f"{some}: {roof.functions_run:,} of them in all"
 
 
 def table(

@@ -77,10 +77,8 @@ class LoweringRecording(Recording):
 
     @property
     def operations(self) -> int:
-        """How many operations were written for equations."""
-        return sum(
-            1 for line in self.lines if line.operation and line.equation is not None
-        )
+        """How many operations there are, those of closed-over constants too."""
+        return sum(1 for line in self.lines if line.operation)
 
 
 def record_lowering(
@@ -106,9 +104,7 @@ def lowering_of(
     telling = max(
         range(len(told)), key=lambda number: len(told[number].lines), default=0
     )
-    operations = [
-        line for line in lines if line.operation and line.equation is not None
-    ]
+    operations = [line for line in lines if line.operation]
     equations = count_in_words(len(told), "equation")
     return LoweringRecording(
         call=levels.jaxpr.call,

@@ -72,8 +72,10 @@ class Roofline:
     dots: list[Dot]
     seconds: float  # of a run: loops as often as they run, of branches the longest
     unknown: int  # kernels in loops whose length the data decide: counted once
-    # Functions such as "sine" that count as one operation though they take many.
+    # Functions such as "sine" that count as one operation though they take many, and
+    # how many numbers they are computed of, as often as they run.
     functions: list[str] = field(default_factory=list)
+    functions_run: int = 0
 
     @property
     def waiting(self) -> float:
@@ -216,6 +218,11 @@ def roofline_of(program: CompiledProgram, machine: Machine) -> Roofline:
         ).amount,
         unknown=sum(kernel.times is None for kernel in program.kernels),
         functions=functions_in(program),
+        functions_run=int(
+            total_of(
+                program.module, program.kernels, lambda kernel: kernel.transcendentals
+            ).amount
+        ),
     )
 
 
