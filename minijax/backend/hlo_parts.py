@@ -6,7 +6,7 @@ In JAX: `interpreters/mlir.py`.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,6 +24,15 @@ def context() -> Iterator[Any]:
 
 # ---------------------------------------------------------------------------
 # Attributes
+
+
+def write_region(
+    operation: Any, types: Sequence[Any], write: Callable, number: int = 0
+) -> None:
+    """Fills a region of an operation; `write(*its arguments)` gives what it returns."""
+    block = operation.regions[number].blocks.append(*types)
+    with hlo.ir.InsertionPoint(block):
+        hlo.stablehlo.return_(write(*block.arguments))
 
 
 def bool_array(values: Sequence[bool]) -> Any:

@@ -67,14 +67,14 @@ class PartitionedSettings(BuildSettings):
 
     Attributes:
       num_partitions: how many devices share the program's arrays.
-      propagate_to_outputs: for each output, whether the compiler chooses its sharding.
       propagate_to_parameters: for each argument, whether the compiler chooses its
         sharding.
+      propagate_to_outputs: the same for each output.
     """
 
     num_partitions: int = 1
-    propagate_to_outputs: tuple[bool, ...] | None = None
     propagate_to_parameters: tuple[bool, ...] | None = None
+    propagate_to_outputs: tuple[bool, ...] | None = None
 
     def make_options(self, devices: Any) -> tuple[Any, dict[str, Any]]:
         """jaxlib's options for these settings, and apart from them the XLA flags."""

@@ -26,7 +26,13 @@ from minijax.core.array import default_device
 from minijax.core.errors import api_boundary
 from minijax.core.jit import JitFunction
 from minijax.core.jit import jit as plain_jit
-from minijax.core.language import Primitive, ShapedArray, escaped_tracer_error, register
+from minijax.core.language import (
+    ClosedJaxpr,
+    Primitive,
+    ShapedArray,
+    escaped_tracer_error,
+    register,
+)
 from minijax.core.trees import (
     keystr,
     tree_flatten,
@@ -37,6 +43,7 @@ from minijax.programs.custom.custom_backward import custom_vjp
 from minijax.programs.sharding.placement import Placement
 from minijax.transforms import discharge
 from minijax.transforms.differentiation import vjp as _vjp
+from minijax.values.inner_programs import jaxpr_as_fun
 from minijax.values.ref_avals import ShapeDtypeStruct
 from minijax.values.symbolic_sizes import evaluate, is_symbolic
 from minijax.values.symbolic_solving import solve, symbolic_axes
@@ -328,7 +335,7 @@ def _export_traced(
         kept,
         nr_devices=place.mesh.size if type(place) is Placement else 1,
         _others=tuple(modules[1:]),
-        _get_vjp=_OwnDerivative(traced),
+        _get_vjp=functools.cache(functools.partial(_derivative, closed)),
     )
 
 
@@ -346,38 +353,22 @@ def _check_targets(lowered: lowering.Lowered, checks: Sequence) -> None:
         )
 
 
-class _OwnDerivative:
-    """Makes the derivative of a function that is exported, when it is asked for."""
+def _derivative(closed: ClosedJaxpr, primal: Exported) -> Exported:
+    """The derivative of a function that is exported, made when it is asked for."""
+    count = len(primal.in_avals)
 
-    def __init__(self, traced: Traced):
-        self.closed = traced.jaxpr
-        self.made: Exported | None = None
+    def fun_vjp_jax(*args: Any) -> tuple:
+        _, pullback = _vjp(jaxpr_as_fun(closed), *args[:count])
+        return pullback(list(args[count:]))
 
-    def __call__(self, primal: Exported) -> Exported:
-        if self.made is None:
-            self.made = self._make(primal)
-        return self.made
-
-    def _make(self, primal: Exported) -> Exported:
-        from minijax.core.language import eval_jaxpr
-
-        closed, count = self.closed, len(primal.in_avals)
-
-        def flat(*args: Any) -> list[Any]:
-            return eval_jaxpr(closed.jaxpr, closed.consts, *args)
-
-        def fun_vjp_jax(*args: Any) -> tuple:
-            _, pullback = _vjp(flat, *args[:count])
-            return pullback(list(args[count:]))
-
-        types = [*primal.in_avals, *(a.to_ct_aval() for a in primal.out_avals)]
-        jitted = plain_jit(fun_vjp_jax, keep_unused=True)
-        made = export(
-            jitted,
-            platforms=primal.platforms,
-            disabled_checks=primal.disabled_safety_checks,
-        )(*(ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in types))
-        return dataclasses.replace(made, nr_devices=primal.nr_devices)
+    types = [*primal.in_avals, *(a.to_ct_aval() for a in primal.out_avals)]
+    jitted = plain_jit(fun_vjp_jax, keep_unused=True)
+    made = export(
+        jitted,
+        platforms=primal.platforms,
+        disabled_checks=primal.disabled_safety_checks,
+    )(*(ShapeDtypeStruct(a.shape, a.dtype, weak_type=a.weak_type) for a in types))
+    return dataclasses.replace(made, nr_devices=primal.nr_devices)
 
 
 # ----------------------------------------------------------------------------------

@@ -253,15 +253,12 @@ def register_namedtuple_serialization(nodetype: type, *, serialized_name: str) -
             "Use `register_pytree_node_serialization` for types other than "
             f"`collections.namedtuple`, such as {nodetype}."
         )
-    _add(
-        _NodeFormat(
-            nodetype,
-            serialized_name,
-            lambda metadata: b"",
-            lambda data: None,
-        )
+    return register_pytree_node_serialization(
+        nodetype,
+        serialized_name=serialized_name,
+        serialize_auxdata=lambda metadata: b"",
+        deserialize_auxdata=lambda data: None,
     )
-    return nodetype
 
 
 def _tree_to_json(tree: PyTreeDef) -> Any:

@@ -31,7 +31,7 @@ from minijax.core.trees import (
     tree_structure,
     tree_unflatten,
 )
-from minijax.kernels.grid_context import dynamic_grid_dim, tracing_on
+from minijax.kernels.grid_context import Place, dynamic_grid_dim, tracing_on
 from minijax.kernels.memory_spaces import MemorySpace
 from minijax.kernels.specs import (
     BlockDim,
@@ -114,16 +114,21 @@ class GridMapping:
         return self.block_mappings[self.num_inputs :]
 
     @property
-    def seen_names(self) -> tuple[Any, ...]:
-        """The names of the axes that the kernel sees, where they have names."""
-        names = self.grid_names or ()
-        return tuple(n for i, n in enumerate(names) if i not in self.vmapped_dims)
+    def own_axes(self) -> list[int]:
+        """The axes of the grid that the kernel sees: all but those of `vmap`."""
+        return [a for a in range(len(self.grid)) if a not in self.vmapped_dims]
+
+    def place(self, indices: Sequence[Any], grid: Sequence[Any]) -> Place:
+        """The place that the kernel sees, of a program in a grid of these sizes."""
+        seen = self.own_axes
+        names = [self.grid_names[a] for a in seen] if self.grid_names else ()
+        return Place([indices[a] for a in seen], [grid[a] for a in seen], names)
 
     @contextlib.contextmanager
     def trace_env(self) -> Iterator[None]:
         """Context in which the kernel is traced: its grid, and the names of its axes"""
-        own = [size for i, size in enumerate(self.grid) if i not in self.vmapped_dims]
-        named = [(n, size) for n, size in zip(self.seen_names, own) if n is not None]
+        own = self.place(self.grid, self.grid)
+        named = [(n, size) for n, size in zip(own.names, own.sizes) if n is not None]
         with tracing_on(self.grid, self.vmapped_dims), extend_axis_env(named):
             yield
 

@@ -326,22 +326,15 @@ class _GridRun:
                 content = read_block(content, self.blocks[position], starts)
             arguments.append(content)
         closed = self.kernel.closed
-        place = self.place(indices)
+        place = self.mapping.place(indices, self.grid)
         results = eval_at(place, closed.jaxpr, closed.consts, arguments)
         written = [i for i, flag in enumerate(self.kernel.writes) if flag]
         new = dict(zip(written, results, strict=True))
         return [new[position] for position in self.carried]
 
-    def place(self, indices: Sequence[Any]) -> Place:
-        """The place that the kernel sees, without the axes of vmap."""
-        hidden = self.mapping.vmapped_dims
-        seen = [axis for axis in range(len(self.grid)) if axis not in hidden]
-        names = self.mapping.seen_names
-        return Place([indices[a] for a in seen], [self.grid[a] for a in seen], names)
-
     def starts(self, position: int, indices: Sequence[Any], memory: Any) -> list[Any]:
         scalars = memory[: self.mapping.num_index_operands]
-        place = self.place(indices)
+        place = self.mapping.place(indices, self.grid)
         starts = starts_of(self.blocks[position], place, indices, scalars)
         for dim in self.beside.cuts.get(position, {}).values():
             starts[dim] = np.int32(0)

@@ -148,7 +148,7 @@ def schedule_of(
     order is fixed; axes that vmap added never have one.
     """
     semantics = getattr(compiler_params, "dimension_semantics", None)
-    own = [axis for axis in range(len(grid)) if axis not in mapping.vmapped_dims]
+    own = mapping.own_axes
     free = set(range(len(grid)))
     if semantics is not None:
         if len(semantics) != len(own):
@@ -185,9 +185,7 @@ def _run_program(
     indices: tuple[int, ...],
     memories: Sequence[Memory],
 ) -> None:
-    own = [axis for axis in range(len(grid)) if axis not in mapping.vmapped_dims]
-    places = [indices[a] for a in own]
-    run.place = Place(places, [grid[a] for a in own], mapping.seen_names)
+    run.place = mapping.place(indices, grid)
     scalars = [whole(memory) for memory in memories[: mapping.num_index_operands]]
     mappings = [None] * mapping.num_index_operands + list(mapping.block_mappings)
     blocks = [

@@ -231,18 +231,15 @@ def _bits(dtype: Any) -> int:
     return 1 if dtype == np.dtype(bool) else dtype.itemsize * 8
 
 
-@shared("program_id")
-def _program_id(ctx: RuleContext, *, axis: int) -> Any:
-    return ctx.kernel.indices[axis]
-
-
-@shared("axis_index")
-def _axis_index(ctx: RuleContext, *, axis_name: Any) -> Any:
-    if axis_name not in ctx.kernel.names:
-        raise NotImplementedError(f"the axis {axis_name!r}, which is not the grid's.")
-    return ctx.kernel.indices[ctx.kernel.names.index(axis_name)]
+@shared("program_id", "axis_index")
+def _program_id(ctx: RuleContext, **params: Any) -> Any:
+    index = ctx.kernel.place.index_of(ctx.eqn)
+    if index is None:
+        axis = params["axis_name"]
+        raise NotImplementedError(f"the axis {axis!r}, which is not the grid's.")
+    return index
 
 
 @shared("num_programs")
 def _num_programs(ctx: RuleContext, *, axis: int) -> Any:
-    return ctx.machine.constant(ctx.kernel.sizes[axis], np.int32)
+    return ctx.machine.constant(ctx.kernel.place.sizes[axis], np.int32)

@@ -22,6 +22,7 @@ from minijax.backend.dialects import dialect, message_of
 from minijax.core import dtypes, hlo
 from minijax.core.language import ClosedJaxpr, Jaxpr, JaxprEqn, Literal, Var
 from minijax.core.partial_eval import trace_to_jaxpr
+from minijax.kernels.grid_context import Place
 from minijax.support.user_source import summarize
 
 Rule = Callable[..., Any]
@@ -79,15 +80,12 @@ class Machine:
 class Kernel:
     """What all equations of a kernel share.
 
-    `indices` are the program's places in the grid and `sizes` the grid's, along the
-    axes that the kernel sees; `names` are the names of these, if they have some.
+    `place` is that of the program which runs, along the axes that the kernel sees.
     """
 
     machine: Machine
     name: str
-    indices: Sequence[Any]
-    sizes: Sequence[Any]
-    names: Sequence[Any] = ()
+    place: Place
 
 
 @dataclass(frozen=True)

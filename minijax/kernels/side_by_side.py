@@ -114,7 +114,7 @@ def side_by_side(
     if kernel.effects or asked is None:
         return none  # its programs could be told apart by more than their blocks
     scratch = any(position not in blocks for position in carried)
-    parallel = _declared_parallel(mapping, len(grid), compiler_params)
+    parallel = _declared_parallel(mapping, compiler_params)
     room = _LIMIT // max(_largest(kernel), 1)
     axes: list[int] = []
     cuts: dict[int, dict[int, int]] = {}
@@ -165,7 +165,7 @@ def _axes_asked(kernel: Jaxpr, mapping: GridMapping) -> set[int] | None:
 
     None if it asks by name, or has an operation that cannot be mapped.
     """
-    own = [a for a in range(len(mapping.grid)) if a not in mapping.vmapped_dims]
+    own = mapping.own_axes
     found: set[int] = set()
     for eqn in kernel.eqns:
         if eqn.primitive in (program_id_p, num_programs_p):
@@ -182,15 +182,12 @@ def _axes_asked(kernel: Jaxpr, mapping: GridMapping) -> set[int] | None:
     return found
 
 
-def _declared_parallel(
-    mapping: GridMapping, num_axes: int, compiler_params: Any
-) -> set[int]:
+def _declared_parallel(mapping: GridMapping, compiler_params: Any) -> set[int]:
     """The axes that the user calls parallel, and those that vmap added."""
     words = getattr(compiler_params, "dimension_semantics", None) or ()
-    own = [axis for axis in range(num_axes) if axis not in mapping.vmapped_dims]
     parallel = {
         axis
-        for axis, word in zip(own, words)
+        for axis, word in zip(mapping.own_axes, words)
         if getattr(word, "value", word) == "parallel"
     }
     return parallel | set(mapping.vmapped_dims)

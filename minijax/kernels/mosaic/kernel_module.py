@@ -16,6 +16,7 @@ In JAX: `pallas/mosaic/lowering.py`, `lower_jaxpr_into_pipelined_module`.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,7 +26,7 @@ from minijax.backend.dialects import dialect
 from minijax.core import hlo, lowering
 from minijax.core.language import Jaxpr, Literal
 from minijax.kernels import kernel_arithmetic, kernel_control_flow
-from minijax.kernels.grid_context import dynamic_grid_dim
+from minijax.kernels.grid_context import Place, dynamic_grid_dim
 from minijax.kernels.grid_mappings import BlockMapping, GridMapping
 from minijax.kernels.kernel_rules import Kernel, lower_eqns
 from minijax.kernels.memory_spaces import MemorySpace, TpuMemorySpace
@@ -75,12 +76,15 @@ def write_kernel(
     i32 = ir.IntegerType.get_signless(32)
     scalars = mapping.num_index_operands
     refs: list[Any] = [v.aval for v in jaxpr.invars]
-    whole = [r.shape for r in refs[:scalars]]
-    whole += [block.sizes for block in mapping.block_mappings]
-    whole += [aval.shape for aval in mapping.scratch_avals]
+    blocks = mapping.block_mappings
+    # Of each ref the shape of its memory, and the axes that the kernel does not see.
+    parts: list[Any] = [(ref.shape, ()) for ref in refs]
+    parts[scalars : scalars + len(blocks)] = [
+        (b.sizes, b.squeezed_axes) for b in blocks
+    ]
     types = [
         memref_type(shape, ref.dtype, memory_space(ref))
-        for shape, ref in zip(whole, refs, strict=True)
+        for (shape, _), ref in zip(parts, refs, strict=True)
     ]
     function = hlo.func.FuncOp(
         lowering.sanitize_name(name),
@@ -88,17 +92,11 @@ def write_kernel(
     )
     block = function.add_entry_block()
     indices, operands = _split(list(block.arguments), len(grid))
-    hidden = [frozenset(b.squeezed_axes) for b in mapping.block_mappings]
-    unhidden: frozenset[int] = frozenset()
-    hidden = [unhidden] * scalars + hidden
-    hidden += [unhidden] * len(mapping.scratch_avals)
     memories = [
-        Memory(value, tuple(shape), memory_space(ref), axes)
-        for value, shape, ref, axes in zip(operands, whole, refs, hidden, strict=True)
+        Memory(value, tuple(shape), memory_space(ref), frozenset(hidden))
+        for value, (shape, hidden), ref in zip(operands, parts, refs, strict=True)
     ]
-    seen = [a for a in range(len(grid)) if a not in mapping.vmapped_dims]
-    places, sizes = [indices[a] for a in seen], [grid[a] for a in seen]
-    kernel = Kernel(tpu, name, places, sizes, mapping.seen_names)
+    kernel = Kernel(tpu, name, mapping.place(indices, grid))
     with ir.InsertionPoint(block):
         lower_eqns(kernel, jaxpr, memories)
         hlo.func.ReturnOp([])
@@ -110,8 +108,8 @@ def write_kernel(
     attributes["dimension_semantics"] = _semantics(mapping, params)
     if grid:
         windows = [
-            _window(number, block_mapping, mapping, whole, refs, name)
-            for number, block_mapping in enumerate(mapping.block_mappings)
+            _window(number, block_mapping, mapping, memories[:scalars], name)
+            for number, block_mapping in enumerate(blocks)
         ]
         attributes["window_params"] = ir.ArrayAttr.get(windows)
         attributes["iteration_bounds"] = hlo.int_array(grid)
@@ -212,8 +210,7 @@ def _window(
     number: int,
     block: BlockMapping,
     mapping: GridMapping,
-    shapes_of_refs: Sequence[Any],
-    refs: Sequence[Any],
+    scalars: Sequence[Memory],
     name: str,
 ) -> Any:
     """The attribute that says how an array is cut, and its function of indices."""
@@ -222,7 +219,7 @@ def _window(
     if space in _IN_PLACE:
         return ir.DictAttr.get({})
     function = f"transform_{number}"
-    _write_index_map(function, block, mapping, shapes_of_refs, refs, name)
+    _write_index_map(function, block, mapping, scalars, name)
     window = {
         "window_bounds": hlo.int_array(block.sizes),
         "transform_indices": ir.FlatSymbolRefAttr.get(function),
@@ -277,18 +274,12 @@ def _write_index_map(
     function_name: str,
     block: BlockMapping,
     mapping: GridMapping,
-    shapes_of_refs: Sequence[Any],
-    refs: Sequence[Any],
+    scalars: Sequence[Memory],
     name: str,
 ) -> None:
     ir = hlo.ir
-    scalars = mapping.num_index_operands
     i32 = ir.IntegerType.get_signless(32)
-    spaces = [memory_space(ref) for ref in refs[:scalars]]
-    kinds = [
-        memref_type(shape, ref.dtype, space)
-        for shape, ref, space in zip(shapes_of_refs, refs, spaces)
-    ]
+    kinds = [scalar.value.type for scalar in scalars]
     rank = len(block.block_shape)
     function = hlo.func.FuncOp(
         function_name,
@@ -296,11 +287,9 @@ def _write_index_map(
     )
     entry = function.add_entry_block()
     indices, given = _split(list(entry.arguments), len(mapping.grid))
-    memories = [
-        Memory(value, tuple(shape), space)
-        for value, shape, space in zip(given, shapes_of_refs, spaces)
-    ]
-    kernel = Kernel(tpu, f"{name} (index map of {block.origin})", indices, mapping.grid)
+    memories = [replace(scalar, value=x) for scalar, x in zip(scalars, given)]
+    place = Place(indices, mapping.grid)
+    kernel = Kernel(tpu, f"{name} (index map of {block.origin})", place)
     with ir.InsertionPoint(entry):
         jaxpr = block.index_map_jaxpr.jaxpr
         results = lower_eqns(kernel, jaxpr, [*indices, *memories])

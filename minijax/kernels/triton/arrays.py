@@ -5,7 +5,8 @@ A scalar and a tensor of one element are different things there.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -123,23 +124,14 @@ def _reduced(values: Sequence[Any], axis: int, combine: Combine) -> list[Any]:
     return list(operation.results)
 
 
-class _body:
+@contextlib.contextmanager
+def _body(operation: Any, values: Sequence[Any]) -> Iterator[tuple[list, list]]:
     """Context: the block of an operation that combines elements, two of each tensor."""
-
-    def __init__(self, operation: Any, values: Sequence[Any]) -> None:
-        kinds = [element_of(value) for value in values]
-        region = operation.regions[0]
-        self.block = region.blocks.append(*kinds, *kinds)
-        self.count = len(kinds)
-
-    def __enter__(self) -> tuple[list[Any], list[Any]]:
-        self.point = hlo.ir.InsertionPoint(self.block)
-        self.point.__enter__()
-        given = list(self.block.arguments)
-        return given[: self.count], given[self.count :]
-
-    def __exit__(self, *error: Any) -> None:
-        self.point.__exit__(*error)
+    kinds = [element_of(value) for value in values]
+    block = operation.regions[0].blocks.append(*kinds, *kinds)
+    given = list(block.arguments)
+    with hlo.ir.InsertionPoint(block):
+        yield given[: len(kinds)], given[len(kinds) :]
 
 
 _COMBINED: dict[str, Callable[..., Any]] = {

@@ -19,7 +19,7 @@ from minijax.core import hlo, lowering
 from minijax.core.language import Jaxpr, Literal, jaxprs_in_params
 from minijax.core.lowering import LoweringRuleContext, tensor_type
 from minijax.kernels import kernel_arithmetic, kernel_control_flow, masked_access
-from minijax.kernels.grid_context import dynamic_grid_dim
+from minijax.kernels.grid_context import Place, dynamic_grid_dim
 from minijax.kernels.grid_mappings import BlockMapping, GridMapping
 from minijax.kernels.kernel_rules import Kernel, lower_eqns, verify
 from minijax.kernels.memory_spaces import MemorySpace
@@ -165,9 +165,7 @@ def write_kernel(jaxpr: Jaxpr, mapping: GridMapping, name: str) -> tuple[int, ..
             _memory(pointer, block, indices, name)
             for pointer, block in zip(entry.arguments, mapping.block_mappings)
         ]
-        seen = [a for a in range(len(sizes)) if a not in mapping.vmapped_dims]
-        places, grid = [indices[a] for a in seen], [sizes[a] for a in seen]
-        kernel = Kernel(gpu, name, places, grid, mapping.seen_names)
+        kernel = Kernel(gpu, name, mapping.place(indices, sizes))
         lower_eqns(kernel, jaxpr, memories)
         dialect("tt").return_([])
     return launched
@@ -204,8 +202,8 @@ def _memory(
     """A block of an array: where it begins is computed by the index map."""
     shape = block.array_aval.shape
     closed = block.index_map_jaxpr
-    place = f"{name} (index map of {block.origin})"
-    results = lower_eqns(Kernel(gpu, place, indices, ()), closed.jaxpr, indices)
+    kernel = Kernel(gpu, f"{name} (index map of {block.origin})", Place(indices, ()))
+    results = lower_eqns(kernel, closed.jaxpr, indices)
     starts: list[Any] = []
     checked = set()
     for axis, (dim, var, value, length) in enumerate(

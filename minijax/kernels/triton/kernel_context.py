@@ -100,11 +100,12 @@ def expanded(value: Any, shape: Sequence[int]) -> Any:
     return dialect("tt").broadcast(tensor_type(shape, element_of(value)), value)
 
 
-def placed_at(value: Any, axis: int, rank: int) -> Any:
-    """A tensor of one axis as one of `rank` axes, where it lies along `axis`."""
-    for other in range(rank):
-        if other != axis:
-            value = dialect("tt").expand_dims(value, other)
+def placed_at(value: Any, first: int, rank: int) -> Any:
+    """A tensor as one of `rank` axes, of which its own are those from `first` on."""
+    own = range(first, first + len(shape_of(value)))
+    for axis in range(rank):
+        if axis not in own:
+            value = dialect("tt").expand_dims(value, axis)
     return value
 
 

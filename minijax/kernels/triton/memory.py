@@ -205,7 +205,8 @@ def _elements(ref: Memory, indexers: Sequence[NDIndexer], shape: Any) -> _Elemen
         base = plus(base, times(begin, stride))
         within: Any = 0
         if used.places is not None:
-            within = times(_at(used.places, first_common, common, shape), used.stride)
+            own = placed_at(used.places, first_common, len(shape))
+            within = times(own, used.stride)
         elif used.size > 1:
             steps = times(arange(used.size), used.stride)
             within = placed_at(steps, places[axis], len(shape))
@@ -227,15 +228,6 @@ def _elements(ref: Memory, indexers: Sequence[NDIndexer], shape: Any) -> _Elemen
             offsets = expanded(offsets, shape)
             pointers = dialect("tt").addptr(pointers.type, pointers, offsets)
     return _Elements(pointers, shape, inside)
-
-
-def _at(indices: Any, first: int, common: Sequence[int], shape: tuple[int, ...]) -> Any:
-    """A tensor of indices as one of the result's rank, with its axes from `first`."""
-    rank = len(shape)
-    for axis in range(rank):
-        if not first <= axis < first + len(common):
-            indices = dialect("tt").expand_dims(indices, axis)
-    return indices
 
 
 def _sum(a: Any, b: Any, shape: tuple[int, ...]) -> Any:
@@ -298,11 +290,9 @@ def _write(ref: Memory, indexers: Any, value: Any, aval: Any, mask: Any) -> None
 def _masked(elements: _Elements, mask: Any) -> Any:
     if mask is not None:
         mask = _filled_up(mask, elements.shape)
-    return (
-        mask
-        if elements.inside is None
-        else _both(mask, elements.inside, elements.shape)
-    )
+    if elements.inside is None:
+        return mask
+    return _both(mask, elements.inside, elements.shape)
 
 
 def _filled_up(mask: Any, shape: tuple[int, ...]) -> Any:

@@ -15,11 +15,13 @@ In JAX: `lax/special.py`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
+from minijax.backend import hlo_parts
 from minijax.core import arithmetic as elementwise
 from minijax.core import dtypes, hlo
 from minijax.core.arithmetic import add, div, exp, log, mul, neg, sub
@@ -45,10 +47,9 @@ def _loop(
     types = [hlo.tensor_type(aval.shape, aval.dtype) for aval in avals]
     loop = hlo.stablehlo.WhileOp(types, initial)
     inner = ctx.replace(avals_in=avals)
-    for region, function in ((loop.regions[0], condition), (loop.regions[1], step)):
-        block = region.blocks.append(*types)
-        with hlo.ir.InsertionPoint(block):
-            hlo.stablehlo.return_(inner.lower_fun(function, *block.arguments))
+    for number, function in enumerate((condition, step)):
+        write = functools.partial(inner.lower_fun, function)
+        hlo_parts.write_region(loop, types, write, number)
     return list(loop.results)
 
 

@@ -13,9 +13,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax.backend import hlo_parts
 from minijax.core import arithmetic as elementwise
-from minijax.core import autodiff, dtypes, hlo, rules, sums
+from minijax.core import autodiff, dtypes, rules, sums
 from minijax.core.language import Primitive, ShapedArray, get_aval, primitive_named
 from minijax.core.rules import Shape, scalar_like, standard_primitive
 from minijax.core.state import state
@@ -25,7 +24,7 @@ from minijax.primitives.elementwise import (
     extrema,
     rounding,
 )
-from minijax.primitives.reduce import prefix_scans, reductions
+from minijax.primitives.reduce import prefix_scans, reductions, windows
 from minijax.primitives.shape import broadcasting
 
 # ----------------------------------------------------------------------------------
@@ -65,22 +64,15 @@ def _lowering(combine: Callable, neutral: Callable) -> Callable:
         window[axis] = size
         padding = [(0, 0)] * aval.ndim
         padding[axis] = (0, size - 1) if reverse else (size - 1, 0)
-        ones = hlo.int_array([1] * aval.ndim)
-        reduce = hlo.stablehlo.ReduceWindowOp(
-            [ctx.result_type()],
-            [x],
-            [ctx.constant(neutral(aval.dtype))],
-            hlo.int_array(window),
-            window_strides=ones,
-            base_dilations=ones,
-            window_dilations=ones,
-            padding=hlo_parts.int_matrix(padding),
-        )
-        scalar = hlo.tensor_type((), aval.dtype)
-        body = reduce.regions[0].blocks.append(scalar, scalar)
-        with hlo.ir.InsertionPoint(body):
-            hlo.stablehlo.return_([combine(ctx, aval.dtype, *body.arguments)])
-        return reduce.results[0]
+        names = ("window_strides", "base_dilation", "window_dilation")
+        params: dict[str, Any] = dict.fromkeys(names, [1] * aval.ndim)
+        params |= {"window_dimensions": window, "padding": padding}
+        start = ctx.constant(neutral(aval.dtype))
+
+        def body(*entries: Any) -> list[Any]:
+            return [combine(ctx, aval.dtype, *entries)]
+
+        return windows.lower_windows(ctx, [x], [start], body, params)[0]
 
     return lower
 

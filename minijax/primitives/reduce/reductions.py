@@ -317,10 +317,9 @@ def _arg_lowering(better: Callable, neutral: Callable) -> Callable:
         )
         scalars = [ShapedArray((), aval.dtype), ShapedArray((), index_dtype)] * 2
         types = [hlo.tensor_type((), scalar.dtype) for scalar in scalars]
-        body = reduce.regions[0].blocks.append(*types)
-        with hlo.ir.InsertionPoint(body):
-            inner = ctx.replace(avals_in=scalars)
-            hlo.stablehlo.return_(inner.lower_fun(winner, *body.arguments))
+        inner = ctx.replace(avals_in=scalars)
+        write = functools.partial(inner.lower_fun, winner)
+        hlo_parts.write_region(reduce, types, write)
         return reduce.results[1]
 
     return lower

@@ -5,6 +5,7 @@ In JAX: `lax/lax.py`, `sort_p` and `top_k_p`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -153,12 +154,9 @@ def _sort_lowering(ctx, *operands, dimension: int, is_stable: bool, num_keys: in
     )
     pairs = [ShapedArray((), aval.dtype) for aval in ctx.avals_in for _ in range(2)]
     types = [hlo.tensor_type((), aval.dtype) for aval in pairs]
-    comparator = sort.comparator.blocks.append(*types)
-    with hlo.ir.InsertionPoint(comparator):
-        inner = ctx.replace(avals_in=pairs)
-        hlo.stablehlo.return_(
-            inner.lower_fun(comes_before, *comparator.arguments, num_keys=num_keys)
-        )
+    lower_fun = functools.partial(ctx.replace(avals_in=pairs).lower_fun, comes_before)
+    write = functools.partial(lower_fun, num_keys=num_keys)
+    hlo_parts.write_region(sort, types, write)
     return list(sort.results)
 
 

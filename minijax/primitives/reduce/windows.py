@@ -117,9 +117,7 @@ def lower_windows(
             np.array(params["padding"], np.int64).reshape(-1, 2)
         ),
     )
-    block = operation.regions[0].blocks.append(*scalars, *scalars)
-    with hlo.ir.InsertionPoint(block):
-        hlo.stablehlo.return_(combine(*block.arguments))
+    hlo_parts.write_region(operation, [*scalars, *scalars], combine)
     return list(operation.results)
 
 
@@ -354,16 +352,17 @@ def _scatter_lowering(
         window_strides=hlo.int_array(window_strides),
         padding=hlo_parts.int_matrix(np.zeros((operand_aval.ndim, 2), np.int64)),
     )
-    scalar = hlo.tensor_type((), dtype)
-    block = operation.regions[0].blocks.append(scalar, scalar)
     direction = "GE" if select_prim is elementwise.ge_p else "LE"
-    with hlo.ir.InsertionPoint(block):
-        a, b = block.arguments
-        hlo.stablehlo.return_([shaping.compare(a, b, direction, dtype)])
-    scalar = hlo.tensor_type((), source_aval.dtype)
-    block = operation.regions[1].blocks.append(scalar, scalar)
-    with hlo.ir.InsertionPoint(block):
-        hlo.stablehlo.return_([hlo.stablehlo.add(*block.arguments)])
+
+    def better(a: Any, b: Any) -> list[Any]:
+        return [shaping.compare(a, b, direction, dtype)]
+
+    def total(a: Any, b: Any) -> list[Any]:
+        return [hlo.stablehlo.add(a, b)]
+
+    scalars = [hlo.tensor_type((), aval.dtype) for aval in (operand_aval, source_aval)]
+    hlo_parts.write_region(operation, [scalars[0]] * 2, better)
+    hlo_parts.write_region(operation, [scalars[1]] * 2, total, 1)
     limits = [a + n for a, n in zip(low, operand_aval.shape)]
     return hlo.stablehlo.slice(
         operation.results[0],

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax.backend import hlo_parts
 from minijax.core import arithmetic as elementwise
 from minijax.core import hlo, language, partial_eval, rules, shaping, sums
 from minijax.core.rules import Zero, not_mapped
@@ -174,9 +175,8 @@ def _reduce_lowering(ctx, *values, jaxpr, dimensions, **_) -> list[Any]:
         hlo.int_array(dimensions),
     )
     scalars = [start.type for start in starts]
-    body = reduce.regions[0].blocks.append(*scalars, *scalars)
-    with hlo.ir.InsertionPoint(body):
-        hlo.stablehlo.return_(lower_scalars(ctx, jaxpr, *body.arguments))
+    write = functools.partial(lower_scalars, ctx, jaxpr)
+    hlo_parts.write_region(reduce, [*scalars, *scalars], write)
     return list(reduce.results)
 
 

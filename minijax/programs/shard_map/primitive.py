@@ -24,6 +24,7 @@ from minijax.core.language import ClosedJaxpr, JaxprEqn, register, set_current_t
 from minijax.core.rules import Zero
 from minijax.primitives.parallel import collectives, manual_lowering
 from minijax.primitives.shape.squeezing import squeeze
+from minijax.programs.control_flow.operands import merge
 from minijax.programs.shard_map.plain_types import without_variation
 from minijax.programs.shard_map.varying import manual_scope
 from minijax.programs.sharding import explicit_types as explicit
@@ -31,7 +32,7 @@ from minijax.programs.sharding.cuts import axes_in, cut_of
 from minijax.programs.sharding.unreduced import NONE, words_of
 from minijax.support.devices.shardings import AxisType, NamedSharding, PartitionSpec
 from minijax.transforms import rematerialize, splitting
-from minijax.transforms.rematerialize import split_rules
+from minijax.transforms.rematerialize import split_rules, where, where_not
 from minijax.values.named_axes import NamedAxisEffect
 
 shard_map_p = register(language.Primitive("shard_map", multiple_results=True))
@@ -190,26 +191,17 @@ def _lower(
 # ----------------------------------------------------------------------------------
 
 
-def _chosen(items: Sequence[Any], flags: Sequence[bool]) -> list[Any]:
-    return [item for item, flag in zip(items, flags, strict=True) if flag]
-
-
 @shard_map_p.def_jvp_rule
 def _jvp(primals, tangents, **params) -> tuple:
     nonzeros = [type(t) is not Zero for t in tangents]
     with scope_of(params):
         closed, nonzeros_out = autodiff.jvp_jaxpr(params["jaxpr"], nonzeros)
     ins, outs = params["in_specs"], params["out_specs"]
-    new = with_specs(
-        params,
-        closed,
-        [*ins, *_chosen(ins, nonzeros)],
-        [*outs, *_chosen(outs, nonzeros_out)],
-    )
-    given = [t for t in tangents if type(t) is not Zero]
-    return autodiff.split_tangents(
-        shard_map_p.bind(*primals, *given, **new), nonzeros_out
-    )
+    all_ins = [*ins, *where(nonzeros, ins)]
+    all_outs = [*outs, *where(nonzeros_out, outs)]
+    new = with_specs(params, closed, all_ins, all_outs)
+    results = shard_map_p.bind(*primals, *where(nonzeros, tangents), **new)
+    return autodiff.split_tangents(results, nonzeros_out)
 
 
 def _residual_spec(aval: Any, params: Params) -> PartitionSpec:
@@ -239,15 +231,12 @@ def _linearize(nonzeros, *primals, **params) -> tuple:
     residuals = partial_eval.fill_forwarded(forwarded, primals, new)
     specs = partial_eval.fill_forwarded(forwarded, ins, new_specs)
     linear_params = with_specs(
-        params,
-        linear,
-        [*specs, *_chosen(ins, nonzeros)],
-        _chosen(outs, nonzeros_out),
+        params, linear, [*specs, *where(nonzeros, ins)], where(nonzeros_out, outs)
     )
     out_avals = [language.get_aval(result) for result in results]
 
     def apply_linear(residuals: Sequence[Any], *tangents: Any) -> list[Any]:
-        given = [t for t, nonzero in zip(tangents, nonzeros) if nonzero]
+        given = where(nonzeros, tangents)
         answers = shard_map_p.bind(*residuals, *given, **linear_params)
         return autodiff.with_zeros(answers, nonzeros_out, out_avals)
 
@@ -268,10 +257,8 @@ def _partial_eval(trace, args, params) -> list[Any]:
         known, rest, new_specs = _joined(known, rest, new, params)
         num_new = len(new_specs)
     ins, outs = params["in_specs"], params["out_specs"]
-    known_in = [not flag for flag in unknown]
-    known_out = [not flag for flag in unknown_out]
-    known_args, known_specs = _chosen(args, known_in), _chosen(ins, known_in)
-    out_specs = [*new_specs, *_chosen(outs, known_out)]
+    known_args, known_specs = where_not(unknown, args), where_not(unknown, ins)
+    out_specs = [*new_specs, *where_not(unknown_out, outs)]
     with set_current_trace(trace.known):
         bound = shard_map_p.bind(
             *known_args, **with_specs(params, known, known_specs, out_specs)
@@ -279,13 +266,12 @@ def _partial_eval(trace, args, params) -> list[Any]:
     residuals = partial_eval.fill_forwarded(forwarded, known_args, bound[:num_new])
     specs = partial_eval.fill_forwarded(forwarded, known_specs, new_specs)
     rest_params = with_specs(
-        params, rest, [*specs, *_chosen(ins, unknown)], _chosen(outs, unknown_out)
+        params, rest, [*specs, *where(unknown, ins)], where(unknown_out, outs)
     )
     with set_current_trace(trace.unknown):
-        given = [*residuals, *_chosen(args, unknown)]
-        answers = iter(shard_map_p.bind(*given, **rest_params))
-    results = iter(bound[num_new:])
-    return [next(answers) if flag else next(results) for flag in unknown_out]
+        given = [*residuals, *where(unknown, args)]
+        answers = shard_map_p.bind(*given, **rest_params)
+    return merge(unknown_out, bound[num_new:], answers)
 
 
 shard_map_p.partial_eval = _partial_eval
@@ -307,11 +293,9 @@ def _partial_eval_custom(saveable, unknown, inst, eqn) -> tuple:
         ]
         known, staged, new_specs = _joined(known, staged, new, params)
     ins, outs = params["in_specs"], params["out_specs"]
-    known_flags = [not flag for flag in unknown]
-    known_in, known_specs = _chosen(eqn.invars, known_flags), _chosen(ins, known_flags)
-    known_out_flags = [not flag for flag in unknown_out]
-    known_out = _chosen(eqn.outvars, known_out_flags)
-    known_out_specs = _chosen(outs, known_out_flags)
+    known_in, known_specs = where_not(unknown, eqn.invars), where_not(unknown, ins)
+    known_out = where_not(unknown_out, eqn.outvars)
+    known_out_specs = where_not(unknown_out, outs)
     new_vars = [
         language.Var(whole_type(aval, spec, mesh, manual))
         for aval, spec in zip(known.out_avals, new_specs)
@@ -332,17 +316,16 @@ def _partial_eval_custom(saveable, unknown, inst, eqn) -> tuple:
         outvars=[*new_vars, *known_out],
         params=with_specs(params, known, known_specs, [*new_specs, *known_out_specs]),
     )
-    staged_in = [*saved, *_chosen(eqn.invars, inst)]
+    staged_in = [*saved, *where(inst, eqn.invars)]
     eqn_staged = eqn.replace(
         invars=staged_in,
-        outvars=_chosen(eqn.outvars, inst_out),
+        outvars=where(inst_out, eqn.outvars),
         params=with_specs(
-            params, staged, [*saved_specs, *_chosen(ins, inst)], _chosen(outs, inst_out)
+            params, staged, [*saved_specs, *where(inst, ins)], where(inst_out, outs)
         ),
     )
-    absent = [not flag for flag in inst]
-    needed = [v for v in _chosen(eqn.invars, absent) if isinstance(v, language.Var)]
-    residuals = [v for v in (*needed, *saved) if isinstance(v, language.Var)]
+    needed = (*where_not(inst, eqn.invars), *saved)
+    residuals = [v for v in needed if isinstance(v, language.Var)]
     return eqn_known, eqn_staged, unknown_out, inst_out, residuals
 
 
@@ -379,8 +362,7 @@ def _residuals_first(
         ]
         return [*residuals, *results[:count]]
 
-    jaxpr, consts = partial_eval.trace_to_jaxpr(program, closed.in_avals)
-    return ClosedJaxpr(jaxpr, consts)
+    return ClosedJaxpr(*partial_eval.trace_to_jaxpr(program, closed.in_avals))
 
 
 def _with_scalars(closed: ClosedJaxpr, opened: Sequence[bool]) -> ClosedJaxpr:
@@ -397,8 +379,7 @@ def _with_scalars(closed: ClosedJaxpr, opened: Sequence[bool]) -> ClosedJaxpr:
         given = [squeeze(arg, (0,)) if flag else arg for arg, flag in zip(args, flags)]
         return language.eval_jaxpr(closed.jaxpr, closed.consts, *given)
 
-    jaxpr, consts = partial_eval.trace_to_jaxpr(program, avals)
-    return ClosedJaxpr(jaxpr, consts)
+    return ClosedJaxpr(*partial_eval.trace_to_jaxpr(program, avals))
 
 
 def _unnamed(spec: PartitionSpec, params: Params) -> tuple:
@@ -427,13 +408,13 @@ def _transpose(cts, *args, **params) -> None:
     with scope_of(params):
         transposed, answered = autodiff.transpose_jaxpr(closed, args, cts)
         values = autodiff.transposed_inputs(args)
-        answer_specs = _chosen([s.dual() for s in _chosen(ins, linear)], answered)
+        answer_specs = where(answered, [s.dual() for s in where(linear, ins)])
         transposed = _cotangents_first(
             transposed,
             len(values),
             [() if checked else _unnamed(spec, params) for spec in answer_specs],
         )
-    value_specs = [spec for spec, flag in zip(ins, linear) if not flag]
+    value_specs = where_not(linear, ins)
     given, given_specs = [], []
     for ct, spec in zip(cts, outs):
         if type(ct) is Zero:
@@ -467,10 +448,8 @@ def _cotangents_first(
             for one, axes in zip(results, copies, strict=True)
         ]
 
-    jaxpr, consts = partial_eval.trace_to_jaxpr(
-        program, [*avals[num_values:], *avals[:num_values]]
-    )
-    return ClosedJaxpr(jaxpr, consts)
+    cts_first = [*avals[num_values:], *avals[:num_values]]
+    return ClosedJaxpr(*partial_eval.trace_to_jaxpr(program, cts_first))
 
 
 # ----------------------------------------------------------------------------------
@@ -508,8 +487,7 @@ def _retyped(closed: ClosedJaxpr, dims: Sequence, axes: frozenset) -> ClosedJaxp
         for aval, dim in zip(closed.in_avals, dims)
     ]
     program = functools.partial(language.eval_jaxpr, closed.jaxpr, closed.consts)
-    jaxpr, consts = partial_eval.trace_to_jaxpr(program, avals)
-    return ClosedJaxpr(jaxpr, consts)
+    return ClosedJaxpr(*partial_eval.trace_to_jaxpr(program, avals))
 
 
 def _dce(used: Sequence[bool], eqn: JaxprEqn) -> JaxprEqn | None:
@@ -517,15 +495,15 @@ def _dce(used: Sequence[bool], eqn: JaxprEqn) -> JaxprEqn | None:
     with scope_of(params):
         closed, kept = partial_eval.dce_closed_jaxpr(params["jaxpr"], used)
     ins, outs = params["in_specs"], params["out_specs"]
-    new = with_specs(params, closed, _chosen(ins, kept), _chosen(outs, used))
-    invars = _chosen(eqn.invars, kept)
+    new = with_specs(params, closed, where(kept, ins), where(used, outs))
+    invars = where(kept, eqn.invars)
     manual = params["newly_manual_axes"]
     effects = frozenset(
         effect
         for effect in of_equation(closed.jaxpr, invars)
         if not (isinstance(effect, NamedAxisEffect) and effect.name in manual)
     )
-    outvars = _chosen(eqn.outvars, used)
+    outvars = where(used, eqn.outvars)
     return eqn.replace(invars=invars, outvars=outvars, params=new, effects=effects)
 
 

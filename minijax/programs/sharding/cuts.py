@@ -247,10 +247,11 @@ def _without(cut: Cut, axes: Sequence[int]) -> Cut:
 
 @_rules(
     *("reduce_sum", "reduce_max", "reduce_min", "reduce_prod", "reduce_and"),
-    *("reduce_or", "reduce_xor", "argmax", "argmin"),
+    *("reduce_or", "reduce_xor", "argmax", "argmin", "reduce", "squeeze"),
 )
 def _reduction(ins: Types, params: Params, outs: Types) -> list[Cut]:
-    return [_without(cut_of(ins[0]), params["axes"])]
+    gone = params["axes"] if "axes" in params else params["dimensions"]
+    return [_without(cut_of(x), gone) for x in ins[: len(outs)]]
 
 
 @_rules("ragged_dot_general")
@@ -260,12 +261,6 @@ def _ragged_product(ins: Types, params: Params, outs: Types) -> list[Cut]:
         f"implemented. The operands are {told(ins)}. Leave this operation to the "
         "compiler: `minijax.sharding.auto_axes(fun, out_sharding=...)`."
     )
-
-
-@_rules("reduce")
-def _reduce(ins: Types, params: Params, outs: Types) -> list[Cut]:
-    operands = ins[: len(outs)]
-    return [_without(cut_of(x), params["dimensions"]) for x in operands]
 
 
 @_rules("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp")
@@ -299,11 +294,6 @@ def _broadcast_in_dim(ins: Types, params: Params, outs: Types) -> list[Cut]:
     for part, target in zip(cut_of(ins[0]), params["broadcast_dimensions"]):
         found[target] = part
     return [tuple(found)]
-
-
-@_rules("squeeze")
-def _squeeze(ins: Types, params: Params, outs: Types) -> list[Cut]:
-    return [_without(cut_of(ins[0]), params["dimensions"])]
 
 
 @_rules("tile")

@@ -310,53 +310,40 @@ def annotate(
     module.operation.attributes["mhlo.num_replicas"] = one
     hlo_parts.call_out_from_first_device(module)
     main = hlo.ir.SymbolTable(module.operation)["main"]
-    offset = len(main.arguments) - len(ins)
-    before: list[Any] = [placement.replicated] * offset
-    attributes = []
-    for argument, old, sharding in zip(
-        main.arguments, _dicts(main, "arg_attrs", len(main.arguments)), [*before, *ins]
-    ):
+    types = main.type
+    parameters = _mark(main, "arg_attrs", types.inputs, ins, placement.replicated)
+    results = _mark(main, "res_attrs", types.results, outs, None)
+    hlo_parts.run_passes(module, "sdy-lift-inlined-meshes")
+    return PartitionedSettings(
+        num_partitions=placement.mesh.size,
+        propagate_to_parameters=parameters,
+        propagate_to_outputs=results,
+    )
+
+
+def _mark(
+    main: Any, name: str, types: Sequence[Any], shardings: Sequence[Any], of_first: Any
+) -> tuple[bool, ...]:
+    """Write shardings on arguments or results; which of them XLA chooses.
+
+    `of_first` is the sharding of those before: constants and tokens.
+    """
+    first = len(types) - len(shardings)
+    dicts = main.attributes[name] if name in main.attributes else [()] * len(types)
+    written = []
+    for kind, old, sharding in zip(types, dicts, [*[of_first] * first, *shardings]):
         entry = {named.name: named.attr for named in old}
         if "tf.aliasing_output" in entry:
             # Which result takes the memory depends on shardings that XLA chooses.
             del entry["tf.aliasing_output"]
             entry["jax.buffer_donor"] = hlo.ir.BoolAttr.get(True)
-        _add(entry, sharding, argument.type)
-        attributes.append(hlo.ir.DictAttr.get(entry))
-    main.arg_attrs = hlo.ir.ArrayAttr.get(attributes)
-    types = main.type.results
-    first = len(types) - len(outs)
-    results = []
-    for kind, old, sharding in zip(
-        types, _dicts(main, "res_attrs", len(types)), [*(None,) * first, *outs]
-    ):
-        entry = {named.name: named.attr for named in old}
-        _add(entry, sharding, kind)
-        results.append(hlo.ir.DictAttr.get(entry))
-    main.attributes["res_attrs"] = hlo.ir.ArrayAttr.get(results)
-    hlo_parts.run_passes(module, "sdy-lift-inlined-meshes")
-    return PartitionedSettings(
-        num_partitions=placement.mesh.size,
-        propagate_to_parameters=(
-            *(False,) * (len(main.arguments) - len(ins)),
-            *(sharding is None for sharding in ins),
-        ),
-        propagate_to_outputs=(
-            *(False,) * (len(types) - len(outs)),
-            *(sharding is None for sharding in outs),
-        ),
-    )
-
-
-def _dicts(main: Any, name: str, count: int) -> Any:
-    return main.attributes[name] if name in main.attributes else [()] * count
-
-
-def _add(entry: dict[str, Any], sharding: Any, kind: Any) -> None:
-    if sharding is not None and isinstance(kind, hlo.ir.RankedTensorType):
-        entry["sdy.sharding"] = sdy_sharding(named(sharding), kind.rank)
-        if sharding.memory_kind not in (None, "device"):
-            entry["mhlo.memory_kind"] = hlo.string(sharding.memory_kind)
+        if sharding is not None and isinstance(kind, hlo.ir.RankedTensorType):
+            entry["sdy.sharding"] = sdy_sharding(named(sharding), kind.rank)
+            if sharding.memory_kind not in (None, "device"):
+                entry["mhlo.memory_kind"] = hlo.string(sharding.memory_kind)
+        written.append(hlo.ir.DictAttr.get(entry))
+    main.attributes[name] = hlo.ir.ArrayAttr.get(written)
+    return (*[False] * first, *(sharding is None for sharding in shardings))
 
 
 def named(sharding: Any) -> NamedSharding:
