@@ -45,12 +45,7 @@ def dot_general_meaning(
         letters[right] = left
     out = [*lhs_batch, *remaining(lhs.ndim, lhs_contract, lhs_batch)]
     out += [letters[axis] for axis in remaining(rhs.ndim, rhs_contract, rhs_batch)]
-    avals = (ShapedArray(x.shape, x.dtype) for x in (lhs, rhs))
-    aval, _ = dot_general_p.type_rule(
-        *avals, dimension_numbers=dimension_numbers, **params
-    )
-    dtype = aval.dtype
-    wide = dtype
+    wide = dtype = dot_general_dtype(lhs, rhs, **params)
     if dtypes.issubdtype(dtype, np.inexact):
         is_complex = dtypes.issubdtype(dtype, np.complexfloating)
         wide = np.dtype(np.complex128 if is_complex else np.float64)
@@ -109,6 +104,7 @@ def dot_general_shape(
     )
 
 
+@functools.cache
 def _rank_of_dtype(dtype) -> tuple:
     """A dtype's place in XLA's order of precision; the higher dtype is the result's."""
     is_complex = dtypes.issubdtype(dtype, np.complexfloating)

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import functools
 import inspect
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -23,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import partial_eval, signatures
-from minijax.core.language import ClosedJaxpr, ShapedArray, valid_jaxtype
+from minijax.core.language import ClosedJaxpr, Literal, ShapedArray, valid_jaxtype
 from minijax.core.trees import (
     keystr,
     tree_flatten,
@@ -31,13 +32,20 @@ from minijax.core.trees import (
     tree_structure,
     tree_unflatten,
 )
-from minijax.kernels.grid_context import Place, dynamic_grid_dim, tracing_on
+from minijax.kernels.grid_context import (
+    Place,
+    dynamic_grid_dim,
+    program_id_p,
+    tracing_on,
+)
 from minijax.kernels.memory_spaces import MemorySpace
 from minijax.kernels.specs import (
     BlockDim,
+    Blocked,
     BlockSpec,
     BoundedSlice,
     Buffered,
+    Element,
     GridSpec,
     Squeezed,
     block_size,
@@ -68,16 +76,44 @@ class BlockMapping:
 
     replace = dataclasses.replace
 
-    @property
+    @functools.cached_property
     def sizes(self) -> tuple[int, ...]:
         """How many elements of each axis are in a block; 1 for a squeezed axis."""
         return tuple(map(block_size, self.block_shape))
 
-    @property
+    @functools.cached_property
     def squeezed_axes(self) -> tuple[int, ...]:
         """The axes that the kernel does not see."""
         shape = self.block_shape
         return tuple(i for i, dim in enumerate(shape) if isinstance(dim, Squeezed))
+
+    def first_elements(self, chosen: Sequence[Any]) -> list[Any]:
+        """Where the block begins that the index map chose, in the padded array.
+
+        Raises NotImplementedError for dimensions that only a TPU's pipeline knows.
+        """
+        starts = []
+        for index, dim in zip(chosen, self.block_shape):
+            if not isinstance(dim, (Blocked, Element, Squeezed)):
+                raise NotImplementedError(
+                    f"a block dimension {dim} (of {self.origin}) belongs to pipelines "
+                    "on a TPU; here use pl.Blocked, pl.Element or None."
+                )
+            size = dim.block_size if isinstance(dim, Blocked) else 1
+            starts.append(index * size)
+        return starts
+
+    @functools.cached_property
+    def arguments_read(self) -> list[int]:
+        """The arguments on which the index map depends: axes of the grid, scalars."""
+        jaxpr = self.index_map_jaxpr.jaxpr
+        needed = {atom for atom in jaxpr.outvars if not isinstance(atom, Literal)}
+        for eqn in reversed(jaxpr.eqns):
+            if eqn.primitive is program_id_p:
+                return list(range(len(jaxpr.invars)))
+            if eqn.effects or any(var in needed for var in eqn.outvars):
+                needed.update(x for x in eqn.invars if not isinstance(x, Literal))
+        return [i for i, var in enumerate(jaxpr.invars) if var in needed]
 
 
 @dataclass(frozen=True)

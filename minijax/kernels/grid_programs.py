@@ -32,12 +32,12 @@ import numpy as np
 
 from minijax.core import arithmetic as elementwise
 from minijax.core import partial_eval, shaping
-from minijax.core.language import ClosedJaxpr, Jaxpr, Literal, get_aval
-from minijax.kernels.grid_context import Place, dynamic_grid_dim, eval_at, program_id_p
+from minijax.core.language import ClosedJaxpr, Jaxpr, get_aval
+from minijax.kernels.grid_context import Place, dynamic_grid_dim, eval_at
 from minijax.kernels.grid_mappings import BlockMapping, GridMapping
 from minijax.kernels.scoped_memory import fresh
 from minijax.kernels.side_by_side import side_by_side
-from minijax.kernels.specs import Blocked, Element, Squeezed
+from minijax.kernels.specs import Element
 from minijax.kernels.uninitialized import uninitialized
 from minijax.primitives.elementwise import rounding
 from minijax.primitives.index import dynamic_slicing
@@ -101,17 +101,8 @@ def starts_of(
     """
     closed = discharge.discharge_state(mapping.index_map_jaxpr)
     results = eval_at(place, closed.jaxpr, closed.consts, [*indices, *scalars])
-    starts = []
-    for index, dim in zip(results, mapping.block_shape):
-        if isinstance(dim, Blocked):
-            index = index * dim.block_size
-        elif not isinstance(dim, (Element, Squeezed)):
-            raise NotImplementedError(
-                f"a block dimension {dim} (of {mapping.origin}) belongs to pipelines "
-                "on a TPU; on this machine use pl.Blocked, pl.Element or None."
-            )
-        starts.append(shaping.convert_element_type(index, _int32))
-    return starts
+    starts = mapping.first_elements(results)
+    return [shaping.convert_element_type(start, _int32) for start in starts]
 
 
 def read_block(x: Any, mapping: BlockMapping, starts: Sequence[Any]) -> Any:
@@ -227,7 +218,8 @@ class _GridRun:
             axis
             for position in self.carried
             if position in self.blocks
-            for axis in _axes_read(self.blocks[position], len(self.grid))
+            for axis in self.blocks[position].arguments_read
+            if axis < len(self.grid)
         ]
         self.num_outer = max(moving) + 1 if moving else 0
         self.beside = side_by_side(
@@ -339,18 +331,6 @@ class _GridRun:
         for dim in self.beside.cuts.get(position, {}).values():
             starts[dim] = np.int32(0)
         return starts
-
-
-def _axes_read(block: BlockMapping, num_axes: int) -> list[int]:
-    """The axes of the grid along which a block moves."""
-    jaxpr = block.index_map_jaxpr.jaxpr
-    needed = {atom for atom in jaxpr.outvars if not isinstance(atom, Literal)}
-    for eqn in reversed(jaxpr.eqns):
-        if eqn.primitive is program_id_p:
-            return list(range(num_axes))
-        if eqn.effects or any(var in needed for var in eqn.outvars):
-            needed.update(x for x in eqn.invars if not isinstance(x, Literal))
-    return [axis for axis in range(num_axes) if jaxpr.invars[axis] in needed]
 
 
 def _loop(

@@ -13,6 +13,7 @@ In JAX: `pallas/mosaic/interpret/interpret_pallas_call.py`.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 from collections.abc import Callable, Sequence
@@ -31,7 +32,7 @@ from minijax.kernels.grid_context import (
 from minijax.kernels.grid_mappings import BlockMapping, GridMapping
 from minijax.kernels.interpret_params import InterpretParams
 from minijax.kernels.scoped_memory import run_scoped_p
-from minijax.kernels.specs import Blocked, Element, Squeezed
+from minijax.kernels.specs import Element
 from minijax.kernels.watched_memory import (
     Block,
     Finding,
@@ -108,12 +109,13 @@ def interpret_grid(
     run = Run(watch, Place((), ()))
     _last.clear()
     try:
-        for number, indices in enumerate(schedule.places):
-            watch.program = number
-            if interpret.grid_point_recorder is not None:
-                coordinates = tuple(map(np.int32, indices))
-                interpret.grid_point_recorder(coordinates, np.int32(0))
-            _run_program(run, jaxpr, mapping, grid, indices, memories)
+        with np.errstate(all="ignore"):
+            for number, indices in enumerate(schedule.places):
+                watch.program = number
+                if interpret.grid_point_recorder is not None:
+                    coordinates = tuple(map(np.int32, indices))
+                    interpret.grid_point_recorder(coordinates, np.int32(0))
+                _run_program(run, jaxpr, mapping, grid, indices, memories)
         where = source_info.format_line(jaxpr.eqns[0].source_info) if jaxpr.eqns else ""
         for memory in memories[len(operands) : blocked]:
             watch.missing_writes(memory, where)
@@ -203,21 +205,16 @@ def starts_of(
 
     Raises NotImplementedError for dimensions that only a TPU's pipeline knows.
     """
-    results = run.run(mapping.index_map_jaxpr, [*map(np.int32, indices), *scalars])
-    starts = []
-    for index, dim in zip(results, mapping.block_shape):
-        start = int(index)
-        if isinstance(dim, Blocked):
-            start *= dim.block_size
-        elif isinstance(dim, Element):
-            start -= dim.padding[0]
-        elif not isinstance(dim, Squeezed):
-            raise NotImplementedError(
-                f"a block dimension {dim} (of {mapping.origin}) belongs to pipelines "
-                "on a TPU; here use pl.Blocked, pl.Element or None."
-            )
-        starts.append(start)
-    return list(map(int, results)), starts
+    read: Sequence[int] = range(len(indices)) if scalars else mapping.arguments_read
+    key = (mapping.index_map_jaxpr, *(indices[axis] for axis in read))
+    if key not in run.chosen:
+        found = run.run(mapping.index_map_jaxpr, [*map(np.int32, indices), *scalars])
+        run.chosen[key] = list(map(int, found))
+    starts = mapping.first_elements(run.chosen[key])
+    for axis, dim in enumerate(mapping.block_shape):
+        if isinstance(dim, Element):
+            starts[axis] -= dim.padding[0]
+    return run.chosen[key], starts
 
 
 def _block_of(
@@ -247,17 +244,17 @@ class Run:
     def __init__(self, watch: Watch, place: Place):
         self.watch = watch
         self.place = place
+        # What index maps gave, by what they depend on.
+        self.chosen: dict[tuple, list[int]] = {}
 
     def run(self, closed: language.ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
         jaxpr = closed.jaxpr
         env: dict[language.Var, Any] = dict(zip(jaxpr.constvars, closed.consts))
         env.update(zip(jaxpr.invars, args, strict=True))
-        read = _variables_read(jaxpr)
-        for eqn in jaxpr.eqns:
+        for eqn, used in _equations(jaxpr):
             inputs = [
                 v.val if type(v) is language.Literal else env[v] for v in eqn.invars
             ]
-            used = [var in read for var in eqn.outvars]
             outputs = self.equation(eqn, inputs, used)
             env.update(zip(eqn.outvars, outputs))
         return [v.val if type(v) is language.Literal else env[v] for v in jaxpr.outvars]
@@ -268,31 +265,29 @@ class Run:
         rule = _rules.get(eqn.primitive)
         if rule is not None:
             return rule(self, eqn, inputs, used)
-        inner = list(language.jaxprs_in_params(eqn.params))
-        if inner and (
-            any(isinstance(x, Block) for x in inputs)
-            or any(eqn.primitive in _rules for p in inner for eqn in p.eqns)
-        ):
-            return self.call(eqn, inputs)
-        if any(isinstance(x, Block) for x in inputs):
-            raise NotImplementedError(
-                f"the interpreter has no rule for '{eqn.primitive}' on refs. Read the "
-                "ref before: x_ref[...]."
-            )
+        takes_refs = any(isinstance(x, Block) for x in inputs)
+        if takes_refs or eqn.primitive.meaning is None:
+            program = called_program(eqn.params)
+            inner = language.jaxprs_in_params(eqn.params)
+            has_rules = any(e.primitive in _rules for p in inner for e in p.eqns)
+            if takes_refs or has_rules:
+                if program is not None:
+                    return self.run(program, inputs)
+                where = (
+                    " on refs. Read the ref before: x_ref[...]" if takes_refs else ""
+                )
+                raise NotImplementedError(
+                    f"the interpreter has no rule for '{eqn.primitive}'{where}."
+                )
         return _compute(eqn, inputs)
-
-    def call(self, eqn: language.JaxprEqn, inputs: list[Any]) -> list[Any]:
-        program = called_program(eqn.params)
-        if program is not None:
-            return self.run(program, inputs)
-        raise NotImplementedError(f"the interpreter has no rule for '{eqn.primitive}'.")
 
 
 @language.weakref_lru_cache
-def _variables_read(jaxpr: language.Jaxpr) -> set:
-    """The variables that a program uses after they are bound."""
+def _equations(jaxpr: language.Jaxpr) -> list[tuple[language.JaxprEqn, list[bool]]]:
+    """Each equation, and which of its outputs are used after they are bound."""
     atoms = itertools.chain(jaxpr.outvars, *(eqn.invars for eqn in jaxpr.eqns))
-    return {atom for atom in atoms if type(atom) is not language.Literal}
+    read = {atom for atom in atoms if type(atom) is not language.Literal}
+    return [(eqn, [var in read for var in eqn.outvars]) for eqn in jaxpr.eqns]
 
 
 def _compute(eqn: language.JaxprEqn, inputs: list[Any]) -> list[Any]:
@@ -301,8 +296,7 @@ def _compute(eqn: language.JaxprEqn, inputs: list[Any]) -> list[Any]:
     avals: list[Any] = [v.aval for v in eqn.invars]
     arrays = [np.asarray(x, aval.dtype) for x, aval in zip(inputs, avals)]
     if primitive.meaning is not None:
-        with np.errstate(all="ignore"):
-            outputs = primitive.meaning(*arrays, **eqn.params)
+        outputs = primitive.meaning(*arrays, **eqn.params)
     else:
         outputs = primitive.rebind(arrays, eqn.params)
     if not several:
@@ -313,9 +307,10 @@ def _compute(eqn: language.JaxprEqn, inputs: list[Any]) -> list[Any]:
     ]
 
 
-def _line(eqn: language.JaxprEqn) -> str:
+@functools.lru_cache(maxsize=256)
+def _line(source: source_info.SourceInfo) -> str:
     """The user's line as a message shows it: `kernel.py:12: o_ref[...] = x`."""
-    frame = source_info.user_frame(eqn.source_info)
+    frame = source_info.user_frame(source)
     if frame is None:
         return "an unknown line"
     text = source_info.source_text(frame)
@@ -337,7 +332,7 @@ def _num_programs(run: Run, eqn, inputs, used) -> list[Any]:
 def _get(run: Run, eqn, inputs, used) -> list[Any]:
     block, *leaves = inputs
     addresses = block.at(trees.tree_unflatten(eqn.params["tree"], leaves))
-    return [run.watch.read(block, addresses, _line(eqn))]
+    return [run.watch.read(block, addresses, _line(eqn.source_info))]
 
 
 def _swap(run: Run, eqn, inputs, used) -> list[Any]:
@@ -347,15 +342,16 @@ def _swap(run: Run, eqn, inputs, used) -> list[Any]:
 
 
 def _swapped(run: Run, eqn, used, block, addresses, value, mask=None) -> list[Any]:
-    old = run.watch.read(block, addresses, _line(eqn), mask) if used[0] else None
-    run.watch.write(block, addresses, value, _line(eqn), mask)
+    line = _line(eqn.source_info)
+    old = run.watch.read(block, addresses, line, mask) if used[0] else None
+    run.watch.write(block, addresses, value, line, mask)
     return [old]
 
 
 def _addupdate(run: Run, eqn, inputs, used) -> list[Any]:
     block, value, *leaves = inputs
     addresses = block.at(trees.tree_unflatten(eqn.params["tree"], leaves))
-    line = _line(eqn)
+    line = _line(eqn.source_info)
     for place, address in np.ndenumerate(addresses):
         one = np.asarray(address)
         old = run.watch.read(block, one, line)
@@ -366,7 +362,7 @@ def _addupdate(run: Run, eqn, inputs, used) -> list[Any]:
 def _masked_load(run: Run, eqn, inputs, used) -> list[Any]:
     block, indexers, mask, other = trees.tree_unflatten(eqn.params["args_tree"], inputs)
     addresses = block.at(indexers)
-    values = run.watch.read(block, addresses, _line(eqn), mask)
+    values = run.watch.read(block, addresses, _line(eqn.source_info), mask)
     if mask is not None and other is not None:
         values = np.where(mask, values, np.asarray(other, values.dtype))
     return [values]
@@ -396,9 +392,9 @@ def _atomic(run: Run, eqn, inputs, used) -> list[Any]:
     update = _UPDATES[eqn.params["atomic_type"].value]
     block.memory.journal = type(journal)(memory.values.size)
     try:
-        old = run.watch.read(block, addresses, _line(eqn), mask)
+        old = run.watch.read(block, addresses, _line(eqn.source_info), mask)
         new = update(old, np.asarray(value, old.dtype))
-        run.watch.write(block, addresses, new, _line(eqn), mask)
+        run.watch.write(block, addresses, new, _line(eqn.source_info), mask)
     finally:
         block.memory.journal = journal
     return [old]
@@ -407,7 +403,7 @@ def _atomic(run: Run, eqn, inputs, used) -> list[Any]:
 def _dma_start(run: Run, eqn, inputs, used) -> list[Any]:
     source, target, _, *leaves = inputs
     source_index, target_index, _ = trees.tree_unflatten(eqn.params["tree"], leaves)
-    line = _line(eqn)
+    line = _line(eqn.source_info)
     block = run.watch.read(source, source.at(source_index), line)
     place = target.at(target_index)
     if eqn.params["add"]:

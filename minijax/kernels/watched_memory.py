@@ -362,6 +362,8 @@ class Watch:
             return
         address, other = int(touched[found[0]]), int(others[found[0]])
         other_line = self.lines[lines[address]]
+        if ("race", memory.name, line, other_line) in self._told:
+            return
         other_place = self.schedule.places[other]
         what = f"{memory.text(address)} is shared by programs that have no order"
         if memory.private:

@@ -272,9 +272,9 @@ class _Recorder(Watch):
         number = self.numbers.get(id(block.memory))
         if number is None or not self.touched:
             return  # memory that the kernel made, or scalars that an index map reads
-        used = np.broadcast_to(True if mask is None else mask, addresses.shape)
-        if addresses.min(initial=0) < 0:
-            used = used & (addresses >= 0)
+        used = addresses >= 0
+        if mask is not None:
+            used &= mask
         if self.values and not way:
             masked, loaded = self.loads.setdefault(number, ([], []))
             masked.append(addresses[~used])
@@ -499,7 +499,8 @@ class Recorder:
             run.place = Place([place[a] for a in own], [self.grid[a] for a in own])
             for number, block in enumerate(mapping.block_mappings, count):
                 made = operands[number]
-                given, starts = starts_of(run, block, place, scalars)
+                with np.errstate(all="ignore"):
+                    given, starts = starts_of(run, block, place, scalars)
                 made.starts.append(starts)
                 if number not in outside and made.is_outside(program):
                     said = (
