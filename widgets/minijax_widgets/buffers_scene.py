@@ -152,7 +152,7 @@ class Drawing:
         said = f"peak {size_in_words(most)}"
         if self.wide:
             said += f", at {fitting(self.record.memory.schedule[peak], 260)}"
-        half = text_width(said, 13) / 2 + 4
+        half = text_width(said, 13, weight=600) / 2 + 4
         x = max(self.left + half, min(x, self.right - half))
         self.scene.text(
             x, TOP - 8, said, size=13, weight=600, role="miss", anchor="middle"

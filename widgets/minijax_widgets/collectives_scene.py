@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from textwrap import wrap
 
 from minijax_lab.explain.collectives import Message, in_a_ring, over, ways
 from minijax_lab.explain.placement import MeshFacts
@@ -30,6 +31,8 @@ MOST_MEMBERS = 8
 MOST_MOVING = 64
 # The strip of a device in which its parts lie.
 STRIP = 22.0
+# How wide the table of what it costs is.
+COSTS = 292.0
 
 
 @dataclass(frozen=True)
@@ -51,10 +54,9 @@ class Drawing:
     def draw(self, y: float) -> float:
         """Draws the collective; returns the lower end."""
         scene, mesh, each, sizes = self.scene, self.mesh, self.each, self.sizes
-        scene.text(
-            6, y + 15, f"{each.opcode}{over(each)}", size=16, weight=700, key=self.key
-        )
-        x = 6 + text_width(f"{each.opcode}{over(each)}", 16) + 20
+        title = f"{each.opcode}{over(each)}"
+        placed = scene.text(6, y + 15, title, size=16, weight=700, key=self.key)
+        x = placed.x + placed.w + 20
         many = count_in_words(len(each.groups), "group")
         if each.opcode == "collective-permute":
             many = count_in_words(len(each.groups), "message")
@@ -63,8 +65,10 @@ class Drawing:
             said = f"{many} of {each.size}, {each.bytes:,} B given by each device"
         if not sizes.beside:
             x, y = 6.0, y + 20
-        scene.text(x, y + 15, said, role="meshy", size=14, weight=600)
-        y += 20
+        letters = int((sizes.width - x) / text_width("m", 14, weight=600))
+        for part in wrap(said, letters):
+            scene.text(x, y + 15, part, role="meshy", size=14, weight=600)
+            y += 20
         if each.where:
             letters = int(sizes.width / text_width("m", 12, mono=True)) - 2
             scene.text(
@@ -104,7 +108,11 @@ class Drawing:
                 for group, members in zip(groups, rings, strict=True):
                     slots = [group.index(member) for member in members]
                     self.parts(laid, members, slots)
-        return laid.low + 24
+        if not self.count:
+            return laid.low + 24
+        beside = laid.right + COSTS + 60 <= sizes.width
+        at = (laid.right + 60, y + high) if beside else (6.0, laid.low + 30)
+        return max(laid.low + 24, self.tell_ways(*at))
 
     def devices(self, laid: MeshPicture, groups: Sequence[Sequence[int]]) -> None:
         """Draws the devices; one lights its whole group."""
@@ -117,7 +125,7 @@ class Drawing:
             ground = rect(2, h - STRIP, w - 4, STRIP - 2, "base", round_by=2)
             parts.append(Drawn("rect", ground.has | {"fill-opacity": "0.85"}))
             name = f"d{mesh.devices[position]}"
-            wide = text_width(name, 13) + 2
+            wide = text_width(name, 13, weight=700) + 2
             label = rect((w - wide) / 2, 5, wide, 17, "base", round_by=3)
             parts.append(Drawn("rect", label.has | {"fill-opacity": "0.8"}))
             parts.append(words(w / 2, 18, name, "text", 13, "middle", 700))
@@ -269,9 +277,13 @@ class Drawing:
             self.fill_sectors(ring, members)
             self.send_chips(ring, members)
         right, low = 2 * middle, y + 2 * middle
-        beside = 2 * middle + 330 <= self.sizes.width
+        beside = 2 * middle + COSTS + 40 <= self.sizes.width
         at = (right + 40, y + middle / 2) if beside else (6.0, low + 10)
         return max(low, self.tell_ways(*at))
+
+    def adds(self) -> bool:
+        """Whether the parts are added up."""
+        return self.each.opcode in ("all-reduce", "reduce-scatter")
 
     def circles(self, ring: Circle, members: Sequence[int]) -> None:
         """Draws the devices without what they hold."""
@@ -299,7 +311,7 @@ class Drawing:
         """
         each, start = self.each, self.start
         n = ring.parts
-        adds = each.opcode in ("all-reduce", "reduce-scatter")
+        adds = self.adds()
         # By member and part: from which step on so many devices are in it; if whole.
         states = {
             (k, part): [(start, 1 if adds or k == part else 0, not adds and k == part)]
@@ -391,13 +403,13 @@ class Drawing:
         for number, way in enumerate(found):
             y += 22
             if not number:
-                scene.drawn(x, y - 15, 292, 20, [rect(0, 0, 292, 20, "value-wash")])
+                scene.drawn(x, y - 15, COSTS, 20, [rect(0, 0, COSTS, 20, "value-wash")])
             weight = 400 if number else 700
             scene.text(x + 4, y, way.name, weight=weight)
             for at, said in zip(columns, (f"{way.rounds}", size_in_words(way.sent))):
                 scene.text(at, y, said, weight=weight, anchor="end")
         y += 24
-        if self.each.opcode in ("all-reduce", "reduce-scatter"):
+        if self.stands_in_a_ring() and self.adds():
             scene.note(x, y, "a number: so many devices are in this sum")
             y += 18
         scene.note(x, y, "dark: the device has it whole; amber: what moves")

@@ -351,7 +351,7 @@ class Frame:
         width = max(scene.width for _, scene in panes) + 2 * MARGIN
         made = []
         y = float(MARGIN)
-        letters = max(20, int((width - 2 * MARGIN) / text_width("m", 15)))
+        letters = max(20, int((width - 2 * MARGIN) / text_width("m", 15, weight=600)))
         for part in wrap(self.headline, letters):
             y += 16
             made.append(words(MARGIN, y, part, size=15, weight=600).svg(dark))

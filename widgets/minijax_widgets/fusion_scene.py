@@ -210,7 +210,7 @@ class Drawing:
         )
         name = self.record.program.instruction(kernel).name.lstrip("%")
         title = f"K{number + 1}"
-        self.scene.text(x + 12, y + 19, title, size=13, weight=700)
+        placed = self.scene.text(x + 12, y + 19, title, size=13, weight=700)
         if kernel.times != 1:
             runs = (
                 "runs as often as the data say"
@@ -218,8 +218,8 @@ class Drawing:
                 else (f"runs {kernel.times:,} times")
             )
             name = f"{name}, {runs}"
-        at = x + 22 + text_width(title, 13)
-        shown = fitting(name, room - 40 - text_width(title, 13))
+        at = x + 22 + placed.w
+        shown = fitting(name, room - 40 - placed.w)
         self.scene.note(at, y + 19, shown, mono=True)
         under = self.chips(module, kernel, x + 12, y + 30, room - 24)
         self.bars(kernel, x + 12, under + 4, self.room)

@@ -143,7 +143,8 @@ def right_end(part: Drawn) -> float:
     has = part.has
     if part.tag == "text":
         mono = has["font-family"] == "code"
-        wide = text_width(part.text, has["font-size"], mono)
+        weight = has.get("font-weight", 400)
+        wide = text_width(part.text, has["font-size"], mono, weight)
         return (
             has["x"]
             + wide
@@ -177,9 +178,14 @@ def words(
     return Drawn("text", has, text)
 
 
-def text_width(text: str, size: float = 13.0, mono: bool = False) -> float:
-    """Returns about how wide a line of text is, in pixels; rather too wide."""
-    return len(text) * size * (0.61 if mono else 0.56)
+def text_width(
+    text: str, size: float = 13.0, mono: bool = False, weight: int = 400
+) -> float:
+    """Returns about how wide a line of text is, in pixels; rather too wide.
+
+    Bold letters of code are as wide as others, those of prose are wider.
+    """
+    return len(text) * size * (0.61 if mono else 0.65 if weight >= 600 else 0.56)
 
 
 def numeral(d: float) -> str:

@@ -122,7 +122,7 @@ class Drawer:
             )
             text = f"{name} goes round: {told.type}"
             x, y = turned((low + high) / 2, side)
-            w = text_width(text, 11) + 12
+            w = text_width(text, 11, weight=600) + 12
             if across and w < high - low - 4 * ROUND:
                 self.scene.band(y - 8, 16, x=x - w / 2, w=w, role="base", label="")
                 self.scene.text(

@@ -98,7 +98,8 @@ class Drawing:
             said = f"beside {size_in_words(other.most)}"
             x = within(self.left + (other.peak + 0.5) * step, said, scene.width)
             other_y = BASE - other.most * self.scale - 6
-            both = text_width(said, 12) + text_width(size_in_words(peak), 12)
+            both = text_width(said, 12)
+            both += text_width(size_in_words(peak), 12, weight=600)
             apart = both / 2 + 8
             if abs(other_y - y) < 14 and abs(x - middle) < apart:
                 # Beside the other label: above it stands the legend.
@@ -117,7 +118,7 @@ class Drawing:
         end = self.scene.width - RIGHT
         for role, said in reversed(legend if self.wide else []):
             placed = self.scene.note(end, 14, said, role=role, anchor="end", weight=600)
-            end = placed.x - 24  # a bold text is a little wider than it is counted
+            end = placed.x - 16
 
     def draw_bars(self) -> float:
         """Draws the arrays, under the user's line that made them; returns the end."""
@@ -180,7 +181,7 @@ class Drawing:
 
 def within(middle: float, text: str, width: float) -> float:
     """Returns the middle of a text that stays in the picture."""
-    half = text_width(text, 12) / 2 + 4
+    half = text_width(text, 12, weight=600) / 2 + 4
     return max(half, min(middle, width - half))
 
 

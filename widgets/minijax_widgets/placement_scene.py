@@ -113,11 +113,15 @@ def labelled(
 
     Lines without room are left out; what is told on hover says them.
     """
-    shown = [one for one in lines if text_width(one, LEAST_TEXT) <= w - 2]
+    bold = dict.fromkeys(lines[:1], 700)
+    wides = {
+        one: text_width(one, LEAST_TEXT, weight=bold.get(one, 400)) for one in lines
+    }
+    shown = [one for one in lines if wides[one] <= w - 2]
     shown = shown[: max(0, int((h - 3) // 14))]
     if not shown or len(shown[0]) < len(lines[0]):
         return []
-    wide = max(text_width(one, LEAST_TEXT) for one in shown)
+    wide = max(wides[one] for one in shown)
     tall = 14 * len(shown)
     ground = rect((w - wide) / 2, (h - tall) / 2, wide, tall, "base", round_by=3)
     found = [Drawn("rect", ground.has | {"fill-opacity": "0.8"})]
@@ -125,8 +129,8 @@ def labelled(
         found = []
     for number, one in enumerate(shown):
         y = (h - tall) / 2 + 14 * number + 11
-        bold = 700 if number == 0 else 400
-        found.append(words(w / 2, y, one, "text", LEAST_TEXT, "middle", bold))
+        weight = bold.get(one, 400)
+        found.append(words(w / 2, y, one, "text", LEAST_TEXT, "middle", weight))
     return found
 
 
@@ -213,7 +217,7 @@ def side_room(value: PlacedValue) -> float:
     """Returns the room to the left of an array that the sizes there need."""
     said = [sized(value, -2)] if len(value.shape) > 1 else []
     said += [leading(value)] if len(value.shape) > 2 else []
-    return max([34.0, *(text_width(one, 12) * 1.05 + 12 for one in said)])
+    return max([34.0, *(text_width(one, 12, weight=700) + 10 for one in said)])
 
 
 def sized(value: PlacedValue, axis: int) -> str:
@@ -409,6 +413,14 @@ def draw_mesh(
             times["go"] = go[position]
         scene.drawn(x, y, w, h, parts, key=keys[position], **times)
     name_axes(scene, mesh, picture)
+
+
+def mesh_room(mesh: MeshFacts) -> float:
+    """Returns the room to the left of a mesh that the names there need."""
+    if not mesh.named or len(mesh.axes) == 1:
+        return 20.0
+    rows = mesh.axes[-2]
+    return 12 + text_width(f"{rows.name}={rows.size - 1}", 11, weight=600)
 
 
 def name_axes(scene: Scene, mesh: MeshFacts, picture: MeshPicture) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from dataclasses import replace
 from textwrap import wrap
 from typing import Any
 
@@ -24,6 +25,7 @@ from minijax_widgets.placement_scene import (
     draw_array,
     draw_mesh,
     lay_mesh,
+    mesh_room,
     names_of,
     piece_told,
 )
@@ -34,6 +36,8 @@ from minijax_widgets.view import WIDTH, View, cut, shortened, twin, views, with_
 # Of a tree so many arrays are drawn; the others are rows.
 MOST_DRAWN = 6
 MOST_PIECE_STEPS = 64
+# The largest array, where two stand side by side.
+HALF = (170, 150)
 
 
 @with_options
@@ -203,36 +207,52 @@ class PlacementView(View):
         return picture.Pane("arrays", rows, columns=titles, wide=True)
 
     def scene(self, sizes: Sizes) -> Scene:
-        """Returns the drawn arrays, one under another, each beside its mesh."""
+        """Returns the drawn arrays, each beside its mesh: in two columns where they
+        have the room, else one under another."""
         scene = Scene(sizes.width, 100, label=self.recording.headline)
-        y = 6.0
-        for number in self.drawn:
-            y = 18 + self.draw(scene, number, y, sizes)
-        scene.end_at(y)
+        columns = [6.0]
+        half = replace(sizes, width=(sizes.width - 30) / 2, card=HALF)
+        if sizes.beside and len(self.drawn) > 1:
+            trial = Scene(half.width, 100)
+            for number in self.drawn:
+                self.draw(trial, number, 0, 0, half)
+            trial.end_at(0, 0)
+            if trial.width <= half.width:
+                columns, sizes = [6.0, half.width + 30], half
+        ends = [6.0] * len(columns)
+        for count, number in enumerate(self.drawn):
+            place = count % len(columns)
+            if not place:
+                ends = [max(ends)] * len(columns)
+            end = self.draw(scene, number, columns[place], ends[place], sizes)
+            ends[place] = 18 + end
+        scene.end_at(max(ends))
         return scene
 
-    def draw(self, scene: Scene, number: int, y: float, sizes: Sizes) -> float:
+    def draw(
+        self, scene: Scene, number: int, x: float, y: float, sizes: Sizes
+    ) -> float:
         """Draws an array and the mesh that holds it; returns the lower end."""
         value = self.recording.values[number]
         assert value.mesh is not None
         mesh = self.recording.meshes[value.mesh]
         prefix = f"v{number}"
         name = f"{value.name} {value.type}"
-        scene.text(6, y + 14, name, size=15, weight=700, mono=True)
+        placed = scene.text(x, y + 14, name, size=15, weight=700, mono=True)
         said = f"{value.spec}:  {value.how}"
-        x = 6.0
-        if sizes.beside:
-            x += text_width(name, 15, mono=True) + 16
-        else:
-            y += 18
+        told_x = x + placed.w + 16
+        if told_x + text_width(said, 15, weight=600) > x + sizes.width:
+            told_x, y = x, y + 18
         loud = "miss" if value.better else "constant"
-        scene.text(x, y + 14, said, role=loud, size=15, weight=600)
+        scene.text(told_x, y + 14, said, role=loud, size=15, weight=600)
         y += 18
         start = self.starts[number]
-        right, low = draw_array(scene, value, mesh, 6, y, sizes, prefix, start)
-        mesh_x, mesh_y = (right + 96, y + 22) if sizes.beside else (60, low + 44)
+        right, low = draw_array(scene, value, mesh, x, y, sizes, prefix, start)
+        mesh_x, mesh_y = x + 54, low + 44
+        if sizes.beside:
+            mesh_x, mesh_y = right + 20 + mesh_room(mesh), y + 22
         mesh_y += 14 * (len(mesh.axes) > 2)
-        room = max(240.0, sizes.width - mesh_x)
+        room = max(240.0, x + sizes.width - mesh_x)
         device = sizes.device if len(self.drawn) == 1 else SMALL
         laid = lay_mesh(mesh, mesh_x, mesh_y, device, width=room)
         self.draw_devices(scene, number, laid)
@@ -242,9 +262,10 @@ class PlacementView(View):
             lines = wrap(remark, letters)
             tall = 18.0 * len(lines) + 10
             low += 14
-            scene.band(low, tall, role="miss", x=6, w=sizes.width - 12, label=remark)
+            wide = sizes.width - 12
+            scene.band(low, tall, role="miss", x=x, w=wide, label=remark)
             for count, one in enumerate(lines):
-                scene.text(18, low + 19 + 18 * count, one, role="miss", size=13)
+                scene.text(x + 12, low + 19 + 18 * count, one, role="miss", size=13)
             low += tall
         return low
 

@@ -302,7 +302,7 @@ class PropagationView(View):
             x, lines_y + 6, title, size=14, weight=700, mono=True, key=key, go=at
         )
         said = self.how(value)
-        if sizes.beside and x + text_width(said, 13.5) > TEXT_END:
+        if sizes.beside and x + text_width(said, 13, weight=600) > TEXT_END:
             # The bytes get a line of their own, and the mesh keeps its place.
             said, _, each = said.rpartition(", ")
             lines_y += 18

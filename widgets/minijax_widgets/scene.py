@@ -282,18 +282,19 @@ class Scene:
             if lid:
                 drawn.append(path(line([(-4, 0), (w + 4, 0)]), ink, 3.0))
         dyes = ink if role in PALETTE else "text"
-        widest = max(text_width(text, 12, mono) * 1.05, text_width(detail, LEAST_TEXT))
+        bold = 700 if text and detail else 400
+        named = text_width(text, 12, mono, bold) * 1.05
+        widest = max(named, text_width(detail, LEAST_TEXT))
         lines = [part for part in (text, detail) if part]
         left, right = (-4.0, w + 4.0) if lid else (0.0, float(w))
         if lines and widest + 6 <= w and 15 * len(lines) + 4 <= h:
             drop = h / 2 + 4 - 7.5 * (len(lines) - 1)
             for index, part in enumerate(lines):
-                bold = 700 if part is text and detail else 400
                 size = 12 if part is text else LEAST_TEXT
                 drawn.append(
                     words(
-                        w / 2, drop + 15 * index, part, dyes, size, "middle", bold,
-                        mono and part is text,
+                        w / 2, drop + 15 * index, part, dyes, size, "middle",
+                        bold if part is text else 400, mono and part is text,
                     )
                 )  # fmt: skip
         elif lines:
@@ -491,7 +492,7 @@ class Scene:
         11 pixels."""
         size = max(size, LEAST_TEXT)
         ink = role or "text"
-        wide = text_width(text, size, mono)
+        wide = text_width(text, size, mono, weight)
         left = {"start": 0.0, "middle": -wide / 2, "end": -wide}[anchor]
         self._add(
             x,
