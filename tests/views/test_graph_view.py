@@ -329,3 +329,18 @@ def test_a_narrow_page_has_the_graph_from_top_to_bottom(show):
     assert shown.count() > before
     assert float(picture.get_attribute("width")) <= 700
     assert page.errors == []
+
+
+@pytest.mark.parametrize("name", ["while", "scan", "cond"])
+def test_a_loop_written_on_one_line_is_open_at_first(name):
+    """Its box shows what it does, though all of it stands on the line that calls it."""
+    function = {
+        "while": lambda x: minijax.lax.while_loop(
+            lambda y: y < 3.0, lambda y: y * 2, x
+        ),
+        "scan": lambda x: minijax.lax.scan(lambda c, y: (c * y, c + y), x, X),
+        "cond": lambda x: minijax.lax.cond(x > 0, lambda y: y * 2, lambda y: y - 1, x),
+    }[name]
+    view = see.jaxpr(function, 1.0).graph()
+    closed = [e for e in view.recording.equations if e.primitive == name]
+    assert [f"u{e.id}" in view.first for e in closed] == [True]

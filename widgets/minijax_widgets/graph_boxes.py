@@ -244,10 +244,13 @@ class Boxes:
         return way
 
     def is_aside(self, unit: str) -> bool:
-        """Whether a box says what another one shows, or is a library's on one line."""
+        """Whether a box says what another one shows, or is a library's on one line;
+        a loop or a branch may be the user's own one on one line."""
         if unit[0] == "g":
             return self.groups[int(unit[1:])].repeats
         equation = self.recording.equations[int(unit[1:])]
+        if equation.primitive in ("scan", "while", "cond"):
+            return False
         members = [
             self.recording.equations[n]
             for program in self.inner[equation.id]
