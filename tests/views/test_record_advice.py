@@ -60,6 +60,20 @@ SCRIPTS = {
         answer = [evaluate(jnp.ones(3)) for i in range(5)]
         """,
     ),
+    "jit in a function, of a name that means more": (
+        "loop",
+        "a new jit of a lambda",
+        """
+        step = 5.0
+
+        def doubled(x):
+            step = jax.jit(lambda x: x * 2)
+            step = partial(step)
+            return step(x)
+
+        answer = [doubled(jnp.ones(3)) * step for _ in range(4)]
+        """,
+    ),
     "jit in a loop, called by keyword": (
         "loop",
         "a new jit of a lambda",
@@ -564,6 +578,66 @@ NO_LINES = {
         """
         for n in range(2, 7):
             answer = jax.jit(lambda x: x + jnp.zeros(n))(jnp.ones(1))
+        """,
+    ),
+    "a new jit of a lambda is made here at each pass: 3": (
+        "make it once outside of scaled, after what it reads, and pass SCALE to it",
+        """
+        def scaled(x):
+            return jax.jit(lambda x: x * SCALE)(x)
+
+        answer = []
+        for SCALE in (2.0, 3.0, 4.0):
+            answer.append(scaled(jnp.ones(3)))
+        """,
+    ),
+    "a new jit of a lambda is made here at each pass: 4": (
+        "make it once outside of scaled, after what it reads, and pass rate to it",
+        """
+        rate = 1.0
+
+        def helped(x):
+            return x * rate
+
+        def scaled(x):
+            global rate
+            rate += 1.0
+            return jax.jit(lambda x: helped(x))(x)
+
+        answer = [scaled(jnp.ones(3)) for _ in range(4)]
+        """,
+    ),
+    "a new jit of a lambda is made here at each pass: 5": (
+        "make it once outside of looked, after what it reads, and pass TABLE to it",
+        """
+        def looked(x):
+            return jax.jit(lambda x: x + TABLE)(x)
+
+        TABLE = jnp.ones(3)
+        answer = [looked(jnp.ones(3)) for _ in range(5)]
+        """,
+    ),
+    "a new jit of a lambda is made here at each pass: 6": (
+        "make it once, above the loop, and pass rate to it",
+        """
+        rate = 1.0
+
+        def helped(x):
+            return x * rate
+
+        for _ in range(6):
+            answer = jax.jit(lambda x: helped(x))(jnp.ones(3))
+            rate = rate + 1.0
+        """,
+    ),
+    "a new jit of a lambda is made here at each pass: 7": (
+        "(@functools.cache above it, if its arguments can be hashed)",
+        """
+        class Model:
+            def doubled(self, x):
+                return jax.jit(lambda x: x * 2)(x)
+
+        answer = [Model().doubled(jnp.ones(3)) for _ in range(7)]
         """,
     ),
     "a new jit of a lambda is made at line 8": (

@@ -32,6 +32,7 @@ from minijax_lab.explain.flight_repairs import (
     local_names,
     replaced_line,
     set_in,
+    unsettled,
     with_arguments,
     with_option,
     without_option,
@@ -210,7 +211,12 @@ class Adviser:
             if not free_names(call) & local_names(source, statement):
                 function = source.around(statement, FUNCTIONS[:2])
                 if function is not None:
-                    lines = lifted(source, statement, call, function)
+                    changing = unsettled(source, call, function)
+                    if changing:
+                        write = f"make it once outside of {function.name}, after "
+                        write += f"what it reads, and pass {', '.join(changing)} to it"
+                    else:
+                        lines = lifted(source, statement, call, function)
         return Fault("loop", site.file, site.line, words, write, lines)
 
     def outside(self, source: Source, statement: Any, made: Made) -> str:

@@ -7,6 +7,7 @@ advice stands alone.
 from __future__ import annotations
 
 import ast
+import builtins
 from typing import Any
 
 import numpy as np
@@ -106,6 +107,64 @@ def set_in(source: Source, name: str, node: Any) -> Any:
     return node
 
 
+def names_read(source: Source, node: Any) -> set[str]:
+    """The names that an expression reads, also inside of its file's functions."""
+    read: set[str] = set()
+    ahead = free_names(node)
+    while ahead:
+        read |= ahead
+        made = [
+            each
+            for each in ast.walk(source.tree)
+            if isinstance(each, FUNCTIONS[:2])
+            or (isinstance(each, ast.Assign) and isinstance(each.value, ast.Lambda))
+        ]
+        called = [each for each in made if assigned(each) & ahead]
+        ahead = set().union(*(free_names(f) - assigned(f) for f in called)) - read
+    return read
+
+
+def first_line(function: Any) -> int:
+    """The line on which a function begins, with its decorators."""
+    return min([function.lineno, *(d.lineno for d in function.decorator_list)])
+
+
+def unsettled(source: Source, call: Any, function: Any) -> list[str]:
+    """What a call reads that has no value yet above a function, or several in time."""
+    first = first_line(function)
+    outer, around = [], source.around(function, FUNCTIONS)
+    while around is not None:
+        outer.append(around)
+        around = source.around(around, FUNCTIONS)
+    given = {a.arg for f in outer for a in ast.walk(f.args) if isinstance(a, ast.arg)}
+    imported: set[str] = set()
+    named: dict[str, list[Any]] = {}
+    for node in ast.walk(source.tree):
+        scope = source.around(node, FUNCTIONS)
+        if isinstance(node, (ast.Import, ast.ImportFrom)) and node.lineno < first:
+            imported |= assigned(node)
+        elif isinstance(node, (ast.Global, ast.Nonlocal)):
+            for name in node.names:
+                named.setdefault(name, []).append(None)
+        elif isinstance(node, (ast.Attribute, ast.Subscript)):
+            for name in assigned(node):
+                named.setdefault(name, []).append(None)
+        elif scope is not None and scope not in outer:
+            continue
+        elif isinstance(node, (ast.Name, *FUNCTIONS[:2], ast.ClassDef)):
+            own = {node.id} if isinstance(node, ast.Name) else {node.name}
+            if not isinstance(node, ast.Name) or isinstance(node.ctx, ast.Store):
+                there = source.loop(node) is None and node.lineno < first
+                named.setdefault(own.pop(), []).append(node if there else None)
+    return sorted(
+        name
+        for name in names_read(source, call)
+        if None in named.get(name, [])
+        or len(named.get(name, [])) + (name in given) > 1
+        or not (name in named or name in imported | given or hasattr(builtins, name))
+    )
+
+
 def local_names(source: Source, statement: Any) -> set[str]:
     """The names of the function around a statement."""
     function: Any = source.around(statement, FUNCTIONS[:2])
@@ -181,6 +240,9 @@ def hoisted(
         old, new = called, f"{name}({', '.join(given)})"
     names = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == name]
     sets = sum(isinstance(n.ctx, ast.Store) for n in names)
+    within = sorted((names_read(source, call) - {name}) & assigned(loop) - {*changed})
+    if within:
+        return [], f"make it once, above the loop, and pass {', '.join(within)} to it"
     inner = source.around(call, FUNCTIONS) is not source.around(loop, FUNCTIONS)
     if inner or sets != plain:  # another function's names, or f = wrapped(f)
         return [], write
@@ -191,16 +253,28 @@ def hoisted(
 
 
 def lifted(source: Source, statement: Any, call: Any, function: Any) -> list[Line]:
-    """A `jit(...)` out of the function that makes it at each call."""
-    first = min([function.lineno, *(d.lineno for d in function.decorator_list)])
+    """A `jit(...)` out of the function that makes it at each call.
+
+    None out of a method, whose class is no scope for it.
+    """
+    if isinstance(source.parents.get(function), ast.ClassDef):
+        return []
     name = free_name(source, call.lineno)
+    mended = replaced_line(source, call, name)
     if isinstance(statement, ast.Assign) and statement.value is call:
-        name = source.segment(statement.targets[0])
-        mended = source.mend(call.lineno, source.text(call.lineno), "")
-    else:
-        mended = replaced_line(source, call, name)
+        own = source.segment(statement.targets[0])
+        inside = {n for n in ast.walk(function) if isinstance(n, ast.Name)}
+        there = {n for n in ast.walk(source.tree) if isinstance(n, ast.Name)}
+        sets = [n for n in there if n.id == own and isinstance(n.ctx, ast.Store)]
+        # Its own name, where it means nothing else.
+        if len(sets) == 1 and {n for n in there if n.id == own} <= inside:
+            name = own
+            mended = source.mend(call.lineno, source.text(call.lineno), "")
     above = f"{name} = {source.segment(call)}"
-    return [source.mend(first, "", above, f"above {function.name}"), mended]
+    return [
+        source.mend(first_line(function), "", above, f"above {function.name}"),
+        mended,
+    ]
 
 
 def without_static(
