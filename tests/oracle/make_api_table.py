@@ -84,6 +84,7 @@ MIXED = (
 
 # Defaults that are private objects have no text of their own to compare.
 _OPAQUE = object()
+_ANY_NUMBER = inspect.Parameter.VAR_POSITIONAL
 
 
 @dataclasses.dataclass(frozen=True)
@@ -232,6 +233,8 @@ def _compare_signatures(ours: Any, theirs: Any) -> str:
         return ""
     if our_signature is None:
         return "has no signature to read"
+    if [p.kind for p in their_signature.parameters.values()] == [_ANY_NUMBER]:
+        return ""  # `*args` alone names nothing that ours could lack
     our_parameters = list(our_signature.parameters.values())
     their_parameters = list(their_signature.parameters.values())
     notes = []

@@ -177,7 +177,7 @@ class Pad(anywidget.AnyWidget):
                 self.said = f"{type(error).__name__}: {error}"
             else:
                 self.probabilities = found.tolist()
-                self.said = f"it says {found.argmax()}"
+                self.said = f"it says {np.argmax(found)}"
         self.answers += 1
 
     def _repr_mimebundle_(self, **options: Any) -> tuple[dict, dict]:

@@ -34,10 +34,10 @@ def _shape(lhs, rhs, *scales, dimension_numbers, **_) -> tuple[int, ...]:
         )
         if not fits:
             raise TypeError(
-                f"scaled_dot: {name}hs of shape {x.shape} and its scales of shape "
-                f"{scale.shape} must have the same rank and sizes (as lhs and rhs); "
-                f"but a contracted size, of axes {axes}, must be divisible by the "
-                "number of scales, with two entries or more for each."
+                f"scaled_dot: {name}hs_scale is {scale.str_short()}, for {name}hs of "
+                f"type {x.str_short()}. Its rank must be that of lhs, {lhs.ndim}, and "
+                f"its sizes those of {name}hs; but along the contracted axes {axes} a "
+                "size of it divides that of the array, with two entries or more each."
             )
     return dot_general_shape(lhs, rhs, dimension_numbers=dimension_numbers)
 
@@ -114,7 +114,8 @@ def scaled_dot(
     if dimension_numbers is None:
         rank = get_aval(lhs).ndim
         if rank < 2:
-            raise TypeError("scaled_dot of rank 0 or 1 takes dimension_numbers.")
+            short = get_aval(lhs).str_short()
+            raise TypeError(f"scaled_dot: lhs is {short}: pass dimension_numbers.")
         axes = tuple(range(rank - 2))
         dimension_numbers = (((rank - 1,), (rank - 2,)), (axes, axes))
     left, right = dimension_numbers[0]
