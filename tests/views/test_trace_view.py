@@ -366,7 +366,7 @@ def test_a_defect_of_ours_is_no_missing_value(monkeypatch):
         raise KeyError(value)
 
     broken.__code__ = broken.__code__.replace(co_filename=small_values.__file__)
-    monkeypatch.setattr(recorded, "rows_of", broken)
+    monkeypatch.setattr(recorded, "rows_or_means", broken)
     with pytest.raises(KeyError):
         see.trace(lambda x: x * 2, np.float32(1)).frame()
 
@@ -405,3 +405,29 @@ def test_a_name_that_view_and_function_have_is_refused(view):
     view(scaled, np.float32(1), np.float32(2)).text()
     bound = functools.partial(scaled, values=np.float32(2))
     view(bound, np.float32(1), values=True).text()
+
+
+def test_an_array_with_a_long_side_is_drawn_reduced(show):
+    """The strip says what a cell is; its numbers are means, and no product's sums."""
+    a, b = np.ones((2, 64), np.float32), np.ones((64, 3), np.float32)
+    a[:, ::2] = 3.0
+    view = see.trace(lambda a, b: jnp.tanh(a @ b), a, b)
+    values = view.recording.values
+    assert values["a"] == [[2.0] * 32] * 2 and values["c"] == [[128.0] * 3] * 2
+    page = show(view)
+    page.locator(".mj-live").press("Home")
+    strip = page.locator(".mj-strip-pane")
+    assert "reduced: means of 1 x 2" in strip.inner_text()
+    assert "reduced: means of 2 x 1" in strip.inner_text()
+    box = strip.locator('[data-n^="a, reduced"]').bounding_box()
+    page.mouse.move(box["x"] + 3, box["y"] + 3)
+    told = page.locator(".mj-detail").inner_text()
+    assert told == "a, reduced: means of 1 x 2, at [0, 0] = 2"
+    box = strip.locator('[data-n="c"]').bounding_box()
+    page.mouse.move(box["x"] + 3, box["y"] + 3)
+    assert page.locator(".mj-detail").inner_text() == "c[0, 0] = 128"
+    deep = see.trace(lambda x: x * 2.0, np.ones((2, 3, 4)))
+    assert np.shape(deep.recording.values["a"]) == (6, 4)
+    large = see.trace(lambda x: x * 2.0 + 1.0, np.ones((64, 64)))
+    assert large.recording.values == {}
+    assert not [pane for pane in large.frame().panes if pane.kind == "strip"]

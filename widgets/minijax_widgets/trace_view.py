@@ -22,7 +22,7 @@ from minijax_lab.explain.trace import (
 from minijax_widgets.code import CodePanes, code_panes, dedented, mark_of
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.jaxpr_view import JaxprView
-from minijax_widgets.values_strip import Flow, Strip
+from minijax_widgets.values_strip import Flow, Strip, reduced
 from minijax_widgets.view import WIDTH, View, cut, shortened, views, with_options
 
 # Of the product of two matrices, row by column.
@@ -222,12 +222,16 @@ class TraceView(View):
                 )
             )
         types = {variable.name: variable.type for variable in record.jaxpr.variables}
-        holds = {f"{n}:{types[n]}": (n, rows) for n, rows in record.values.items()}
+        holds = {
+            f"{n}:{types[n]}": (n, rows)
+            for n, rows in record.values.items()
+            if not reduced(types[n], rows)
+        }
         steps_of = [self.flow(step) for step in record.steps]
         known = dict(record.values)
         for text in {read for flow in steps_of for read in flow.reads} - types.keys():
             with contextlib.suppress(ValueError):  # a literal that is no number
-                known[text] = [[float(text.partition(":")[0])]] if known else []
+                known[text] = [[float(text.partition(":")[0])]] if record.values else []
         flows = Strip(steps_of, known, types)
         panes = [*sources.panes, program, *flows.panes(record.no_values)]
         return self.picture(panes, steps, record.telling, live="names", holds=holds)

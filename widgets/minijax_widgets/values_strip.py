@@ -6,6 +6,7 @@ right; on narrow pages below. A step changes what the places show, never the pla
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,7 +19,7 @@ from minijax_widgets.scene import Scene, fitting
 TITLE = "values of this step, when it runs"
 # Operands of one equation that have a place.
 MOST = 3
-ABOVE = 20  # a name, over its cells
+ABOVE, TOLD = 20, 16  # a name, over its cells, and what a cell is of a reduced one
 # The largest cell.
 CELL = (92.0, 44.0)
 
@@ -55,6 +56,7 @@ class Strip:
     values: Mapping[str, Values]
     types: Mapping[str, str]
     tallest: float = 0.0
+    above: float = ABOVE
 
     def panes(self, no_values: str) -> list[Pane]:
         """Returns the strip as a pane, or why there are no values; none if no one
@@ -78,7 +80,8 @@ class Strip:
         self.tallest = layout.tallest
         heights = [self.size(name, wide)[1] for reads in read for name in reads]
         heights += [self.size(n, rest)[1] for flow in self.flows for n in flow.makes]
-        tall = ABOVE + max(heights, default=0.0)
+        self.above = ABOVE + TOLD * any(map(self.reduced, self.values))
+        tall = self.above + max(heights, default=0.0)
         scene = Scene(layout.width, tall * (1 + layout.under) + 8, TITLE)
         for place in range(most):
             # The last operand stands at the arrow.
@@ -89,7 +92,7 @@ class Strip:
             ]
             show(scene, place * wide, 0, wide, tall, drawn)
         x, y = (0.0, tall) if layout.under else (most * wide, 0.0)
-        signs = [arrow(flow, tall) for flow in self.flows]
+        signs = [arrow(flow, tall, self.above) for flow in self.flows]
         show(scene, x, y, ARROW, tall, signs)
         made = [
             self.map(flow.makes[0], rest, tall, flow) if flow.makes else []
@@ -110,6 +113,11 @@ class Strip:
         h = min(CELL[1], self.tallest / len(values))
         return min(w, 2 * h) * len(values[0]), h * len(values)
 
+    def reduced(self, name: str) -> str:
+        """What a cell of a name's array is, if not one number at its index."""
+        values = self.values.get(name)
+        return reduced(self.types.get(name, ""), values) if values else ""
+
     def map(
         self, name: str, wide: float, tall: float, flow: Flow | None = None
     ) -> list[Drawn]:
@@ -120,21 +128,44 @@ class Strip:
         values = self.values.get(name)
         if not values:
             return [title]
+        drawn = [title]
+        if told := self.reduced(name):
+            drawn.append(words(wide / 2, 29, told, "constant", 11, "middle"))
+        exact = flow and not any(map(self.reduced, [name, *flow.reads]))
         w, h = self.size(name, wide)
-        at = (wide - w) / 2, ABOVE + (tall - ABOVE - h) / 2
+        at = (wide - w) / 2, self.above + (tall - self.above - h) / 2
         each = w / len(values[0]), h / len(values)
-        product = "|".join(["", *flow.reads]) if flow and flow.product else ""
+        product = "|".join(["", *flow.reads]) if flow and exact and flow.product else ""
         cells = values_parts(
-            values, largest_of([values]), each, name=name, at=at, product=product
+            values,
+            largest_of([values]),
+            each,
+            at=at,
+            product=product,
+            name=f"{name}, {told}, at " if told else name,
         )
-        return [title, *cells]
+        return [*drawn, *cells]
 
 
-def arrow(flow: Flow, tall: float) -> list[Drawn]:
+def reduced(kind: str, values: Values) -> str:
+    """Returns what a cell is, of an array whose type says that it has more numbers or
+    more axes than there are rows and columns; else ""."""
+    _, _, inside = kind.partition("[")
+    sides = [int(size) for size in inside.rstrip("]").split(",") if size.isdigit()]
+    if len(sides) < 3 and math.prod(sides) <= len(values) * len(values[0]):
+        return ""
+    rows, columns = math.prod(sides[:-1]), sides[-1]
+    down, across = -(-rows // len(values)), -(-columns // len(values[0]))
+    if down * across == 1:
+        return f"reduced to rows of {columns}"
+    return f"reduced: means of {down} x {across}"
+
+
+def arrow(flow: Flow, tall: float, above: float) -> list[Drawn]:
     """Returns what is done to the operands, over an arrow to the result."""
     if not flow.does:
         return []
-    middle, end = ABOVE + (tall - ABOVE) / 2, ARROW - 10
+    middle, end = above + (tall - above) / 2, ARROW - 10
     head = [(end, middle), (end - 10, middle - 5), (end - 10, middle + 5)]
     drawn = [
         path(line([(10, middle), (end - 8, middle)]), flow.role, 2.4),

@@ -10,9 +10,10 @@ from typing import Any
 import numpy as np
 
 from minijax.core.array import Array
+from minijax.core.avals import get_aval
 from minijax.core.language import Tracer
 from minijax_lab.explain.recording import count_in_words
-from minijax_lab.explain.small_values import MOST_SHOWN, Values
+from minijax_lab.explain.small_values import MOST_SHOWN, Values, is_small, rows_of
 
 LARGEST = sys.float_info.max
 # Cells along a side of an array whose numbers are not shown one by one.
@@ -57,6 +58,15 @@ class Reader:
             self.read += size
             self.drawn += cells
         return held_by(leaf, self.wanted or size <= MOST_SHOWN**2)
+
+
+def rows_or_means(value: Any) -> Values:
+    """The numbers of a small array as rows: of one with a long side the means of
+    blocks, of one of more axes those before the last under one another."""
+    exact = rows_of(value)
+    if exact or not is_small(get_aval(value)) or not np.size(value):
+        return exact
+    return held_by(np.asarray(value), True).rows
 
 
 def has_numbers(leaf: Any) -> bool:

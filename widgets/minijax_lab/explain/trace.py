@@ -35,6 +35,7 @@ from minijax_lab.explain import leaks, lines
 from minijax_lab.explain.calls import inputs_in_words, statics_in_words, without_statics
 from minijax_lab.explain.foreign_programs import refuse_function
 from minijax_lab.explain.jaxpr import JaxprRecording, Recorder, leave_open, unfinished
+from minijax_lab.explain.leaf_values import rows_or_means
 from minijax_lab.explain.lines import PAUSES
 from minijax_lab.explain.recording import (
     PARTS,
@@ -52,7 +53,6 @@ from minijax_lab.explain.small_values import (
     Values,
     can_run,
     compute,
-    rows_of,
     small_inputs,
     why_not,
 )
@@ -668,7 +668,7 @@ def values_of(
         for eqn in closed.eqns:
             compute(eqn, found)
         for var, number in recorder.variable_ids.items():
-            if var in found and (shown := rows_of(found[var])):
+            if var in found and (shown := rows_or_means(found[var])):
                 rows[printed.variables[number].name] = shown
 
     error = why_not(run)
