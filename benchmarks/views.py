@@ -1,6 +1,6 @@
 """How long views take: first paint and steps in a browser, and what recording costs.
 
-    python benchmarks/views.py [--write] [--costs] [--transformations]
+    python benchmarks/views.py [--write] [--costs] [--transformations | --others]
 
 Needs chromium and the playwright wheel. In the browser, times are wall-clock medians;
 what recording costs is in seconds of the CPU. On one machine.
@@ -14,6 +14,8 @@ import os
 import platform
 import shutil
 import statistics
+import subprocess
+import sys
 import tempfile
 import time
 import timeit
@@ -28,6 +30,7 @@ import minijax.numpy as jnp
 import minijax_widgets as see
 from minijax import nn
 from minijax.core import events
+from minijax.experimental import pallas as pl
 from minijax_lab.explain import causes
 from minijax_lab.explain.backward import record_grad
 from minijax_lab.explain.batching import record_vmap
@@ -336,6 +339,117 @@ def drawings() -> list[tuple[str, Any, int, int]]:
     ]
 
 
+def called_often(calls: int) -> Any:
+    """A jitted function watched by `see.cache`: calls with 40 shapes."""
+    function = minijax.jit(lambda x: x * 2)
+    with see.cache(function) as view:
+        for number in range(calls):
+            function(np.ones(number % 40 + 1, np.float32))
+    return view
+
+
+def split_often(splits: int) -> Any:
+    """A function that splits a key so many times."""
+
+    def f(key):
+        for _ in range(splits):
+            key, used = minijax.random.split(key)
+        return minijax.random.normal(used)
+
+    return f
+
+
+def last_equation(equations: int) -> Any:
+    """The story of a program's last equation."""
+    return see.why(minijax.make_jaxpr(program(equations))(X).eqns[-1])
+
+
+def tree_of(arrays: int) -> Any:
+    """A tree of so many arrays, forty of them in each layer."""
+    layers = range(arrays // 40)
+    return {f"layer {i}": {f"w{j}": X for j in range(40)} for i in layers}
+
+
+def matmul_kernel() -> Any:
+    """A matmul on a grid of 16 x 16 x 16: 4,096 programs."""
+
+    def kernel(x_ref, y_ref, o_ref):
+        @pl.when(pl.program_id(2) == 0)
+        def _():
+            o_ref[...] = jnp.zeros_like(o_ref)
+
+        o_ref[...] += x_ref[...] @ y_ref[...]
+
+    return pl.pallas_call(
+        kernel,
+        grid=(16, 16, 16),
+        in_specs=[
+            pl.BlockSpec((4, 4), lambda i, j, k: (i, k)),
+            pl.BlockSpec((4, 4), lambda i, j, k: (k, j)),
+        ],
+        out_specs=pl.BlockSpec((4, 4), lambda i, j, k: (i, j)),
+        out_shape=minijax.ShapeDtypeStruct((64, 64), jnp.float32),
+    )
+
+
+# Each is made in a process of its own, which may take so many seconds.
+LONGEST = 240
+OTHERS = {
+    "stages": lambda n: see.stages(program(n), X),
+    "tree": lambda n: see.tree(tree_of(n)),
+    "cache": called_often,
+    "fusion": lambda n: see.fusion(program(n), X),
+    "keys": lambda n: see.keys(split_often(n // 2), minijax.random.key(0)),
+    "passes": lambda n: see.passes(program(n), X),
+    "why": last_equation,
+    "kernel": lambda n: see.kernel(
+        matmul_kernel(), *[np.ones((64, 64), np.float32)] * 2
+    ),
+}
+
+
+def others() -> list[str]:
+    """The table of the other views; `see.kernel` has 4,096 programs."""
+    rows = [
+        "| view | recorded, s | first paint, ms | aim | step, ms | aim | HTML, KiB |",
+        "|---|---:|---:|---:|---:|---:|---:|",
+    ]
+    for count, aims in ((2_000, (300, 16)), (10_000, (1_000, 50))):
+        for name in OTHERS:
+            size = 4_096 if name == "kernel" else count
+            if name == "kernel" and count > size:
+                continue
+            command = [
+                sys.executable,
+                __file__,
+                "--one",
+                name,
+                str(size),
+                *map(str, aims),
+            ]
+            told = f"see.{name}, {size:,}"
+            try:
+                done = subprocess.run(
+                    command, capture_output=True, text=True, timeout=LONGEST
+                )
+            except subprocess.TimeoutExpired:
+                rows.append(f"| {told} | not done in {LONGEST} s | | {aims[0]} | | | |")
+                continue
+            rows.append(done.stdout.strip() or f"| {told} | {done.stderr[-200:]!r} |")
+            print(rows[-1], file=sys.stderr)
+    return rows
+
+
+def one(name: str, size: int, paint_aim: int, step_aim: int) -> str:
+    """A row of that table."""
+    start = time.process_time()
+    view = OTHERS[name](size)
+    seconds = time.process_time() - start
+    shown = (f"see.{name}, {size:,}", (lambda: view,), paint_aim, step_aim)
+    told, rest = in_browsers([shown])[-1].split(" | ", 1)
+    return f"{told} | {seconds:.1f} | {rest}"
+
+
 def in_browsers(shown: list[tuple[str, Any, int, int]]) -> list[str]:
     """The table of first paints and steps."""
     from playwright.sync_api import sync_playwright
@@ -381,11 +495,25 @@ def main() -> None:
         action="store_true",
         help="see.grad, see.vmap and see.memory alone",
     )
+    parser.add_argument("--others", action="store_true", help="the other views")
+    parser.add_argument("--one", nargs=4, help=argparse.SUPPRESS)
     options = parser.parse_args()
+    if options.one:
+        name, *numbers = options.one
+        print(one(name, *map(int, numbers)))
+        return
     python = ".".join(platform.python_version_tuple()[:2])
     load = f"{os.getloadavg()[0]:.0f} on {os.cpu_count()} cores"
     sections: dict[str, list[str]] = {}
-    if options.transformations:
+    if options.others:
+        sections["Views that had not been measured"] = [
+            f"{date.today()}, load {load}; recorded in seconds of the CPU, compiling "
+            "by XLA included. A tree of n arrays; `random.split` n / 2 times; n calls "
+            "of a function with 40 shapes; a matmul kernel of 4,096 programs.",
+            "",
+            *others(),
+        ]
+    elif options.transformations:
         sections[f"What recording a transformation costs, Python {python}"] = [
             f"{date.today()}, load {load}. Aim: 2. Best of 9 each, in turns, in "
             "seconds of the CPU. Texts are made when a view first reads them.",
