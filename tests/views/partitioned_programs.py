@@ -78,9 +78,10 @@ def bytes_of(types):
     )
 
 
-def counted(text):
-    """The collectives of a compiled program's text, counted on their own."""
-    types = dict(re.findall(r"%([\w.\-]+) = (\(.*?\)|\S+) ", text))
+def counted(text, whole=""):
+    """The collectives of a compiled program's text, or of a part of the whole, counted
+    on their own."""
+    types = dict(re.findall(r"%([\w.\-]+) = (\(.*?\)|\S+) ", whole or text))
     found = []
     for _, opcode, operands, attributes in LINE.findall(text):
         names = re.findall(r"%([\w.\-]+)", operands)
@@ -185,4 +186,5 @@ def main(name):
     print(json.dumps({"programs": found, "refused": refused}))
 
 
-main(sys.argv[1])
+if __name__ == "__main__":
+    main(sys.argv[1])

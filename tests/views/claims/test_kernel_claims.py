@@ -13,6 +13,7 @@ from jax.experimental.pallas import tpu as their_tpu
 import minijax
 import minijax.numpy as jnp
 import minijax_widgets as see
+from minijax import lax
 from minijax.experimental import pallas as pl
 from minijax.experimental.pallas import tpu as pltpu
 from minijax_lab.explain.roofline import h100
@@ -126,3 +127,100 @@ def test_declared_parallel_is_a_race_and_no_more() -> None:
         lambda x: visits(x, (1, 2), compiler_params=params), jnp.asarray(X[:8, :8])
     ).recording
     assert {problem.kind for problem in record.wrong} == {"race", "uninitialized"}
+
+
+# ---- bytes, counted by a walk over the grid and NumPy's arrays ----------------------
+
+
+@minijax.jit
+def helper(x):
+    return jnp.tanh(x) * x
+
+
+def of_helpers(x, w, o):
+    o[...] = helper(x[...]) + helper(w[...])
+
+
+def of_a_branch(x, w, o):
+    o[...] = x[...]
+
+    @pl.when(pl.program_id(1) == 0)
+    def _():
+        o[...] += w[...]
+
+
+def of_turns(x, w, o):
+    o[...] = lax.fori_loop(0, 3, lambda _, c: c * w[...], x[...])
+
+
+def until(x, w, o):
+    o[...] = lax.while_loop(lambda c: c.sum() < 1e4, lambda c: c * 2.0 + 1.0, x[...])
+
+
+def of_equal_layers(x, w, o):
+    for _ in range(3):
+        o[...] = jnp.maximum(x[...] @ w[...], 0.0)
+
+
+def of_slices(x, w, o):
+    o[...] = (x[...].reshape(-1)[::-1] + w[...].reshape(-1)[:16]).reshape(4, 4)
+
+
+ROWS, COLUMNS, ONE = (lambda i, j: (i, 0)), (lambda i, j: (0, j)), lambda i, j: (0, 0)
+EACH, TURNED = (lambda i, j: (i, j)), lambda i, j: (j, i)
+# The kernel, the maps of x, w and the output, and the shape of x and the output.
+WALKED = {
+    "helpers called twice": (of_helpers, (EACH, TURNED, EACH), (12, 12)),
+    "a branch": (of_a_branch, (EACH, ROWS, EACH), (12, 8)),
+    "a loop of known length": (of_turns, (ROWS, COLUMNS, EACH), (8, 12)),
+    "a loop of unknown length": (until, (TURNED, ONE, EACH), (12, 12)),
+    "an array from outside": (of_helpers, (EACH, ONE, EACH), (8, 16)),
+    "equal layers": (of_equal_layers, (ROWS, ONE, EACH), (16, 8)),
+    "an update in place": (of_a_branch, (EACH, COLUMNS, EACH), (8, 8)),
+    "slices behind a reshape": (of_slices, (EACH, ROWS, EACH), (10, 7)),
+}
+
+
+def walked(index_map, shape, grid):
+    """The bytes copied, those of all programs' blocks, those if each came once."""
+    array = np.zeros(shape, np.float32)
+    places = [index_map(*p) for p in itertools.product(*map(range, grid))]
+    sizes = [array[4 * i : 4 * i + 4, 4 * j : 4 * j + 4].nbytes for i, j in places]
+    order = list(zip(places, sizes, strict=True))
+    runs = [list(run) for _, run in itertools.groupby(order, key=lambda one: one[0])]
+    copied = sum(run[0][1] for run in runs)
+    return copied, sum(sizes), sum(dict(order).values())
+
+
+@pytest.mark.parametrize("name", WALKED)
+def test_bytes_are_those_of_a_walk_over_the_grid(name) -> None:
+    kernel, maps, shape = WALKED[name]
+    x = np.linspace(0.1, 1.0, np.prod(shape), dtype=np.float32).reshape(shape)
+    w = np.ones((16, 16), np.float32)
+    grid = tuple(-(-size // 4) for size in shape)
+    aliases = {0: 0} if name == "an update in place" else {}
+
+    def function(x, w):
+        return pl.pallas_call(
+            kernel,
+            minijax.ShapeDtypeStruct(shape, np.float32),
+            grid=grid,
+            in_specs=[pl.BlockSpec((4, 4), one) for one in maps[:2]],
+            out_specs=pl.BlockSpec((4, 4), maps[2]),
+            input_output_aliases=aliases,
+        )(x, w)
+
+    view = see.kernel(function, x, w)
+    record = view.recording
+    counts = [walked(m, a, grid) for m, a in zip(maps, (shape, (16, 16), shape))]
+    for operand, count in zip(record.operands, counts, strict=True):
+        assert (operand.copied, operand.used, operand.ideal) == count, operand.name
+    fetched, used, needed = (sum(c[n] for c in counts[:2]) for n in range(3))
+    assert (record.fetched, record.needed) == (fetched, needed)
+    assert record.written == counts[2][0]
+    assert len(record.places) == np.prod(grid)
+    counts_told = re.findall(r"([\d,]+) (?:B |would do)", record.headline)
+    told = [int(number.replace(",", "")) for number in counts_told]
+    if not record.wrong:
+        again = [fetched, needed] if fetched > needed else [fetched, counts[2][0]]
+        assert told[:2] == again
