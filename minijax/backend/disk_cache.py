@@ -23,7 +23,7 @@ import warnings
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from minijax.backend import cuda
+from minijax.backend import cuda, executables
 from minijax.backend.build_settings import BuildSettings
 from minijax.backend.hlo_parts import strip_locations
 from minijax.core.compiler import Executable, compile_module, device_list_of, program_of
@@ -79,21 +79,17 @@ def load_or_compile(
     if not folder.is_safe() or not cuda.reads_programs(device_list[0]):
         return compile_module(program, device_list, settings)
     options, flags = settings.make_options(device_list)
-    start = time.perf_counter()
     entry = DiskEntry(folder, cache_key(program, device_list, options, flags))
     stored = entry.read()
     if stored is not None:
-        options.env_option_overrides = list(flags.items())
-        client = device_list[0].client
         try:
-            loaded = client.deserialize_executable(stored, device_list, options)
+            found = executables.load(stored, device_list, settings)
         except Exception as error:
             entry.complain(f"could not be loaded ({error})")
         else:
             entry.note_use()
-            seconds = time.perf_counter() - start
             again = functools.partial(compile_module, program, device_list, settings)
-            return StoredExecutable(loaded, device_list, True, seconds, again)
+            return StoredExecutable(**vars(found), again=again)
     executable = compile_module(program, device_list, settings)
     if executable.seconds >= policy.min_seconds:
         entry.write(executable.loaded)
@@ -101,7 +97,7 @@ def load_or_compile(
 
 
 @functools.cache
-def _cpu_features() -> str:
+def cpu_features() -> str:
     """What the host's processor can do: programs use all of it.
 
     XLA also divides the work of a program among as many threads as the process may
@@ -149,7 +145,7 @@ def cache_key(
         os.environ.get("PJRT_NPROC", "").encode(),
         devices[0].client.platform_version.encode(),
         repr([(d.platform, d.device_kind) for d in devices]).encode(),
-        _cpu_features().encode(),
+        cpu_features().encode(),
     ]
     digest = hashlib.sha256()
     for part in parts:

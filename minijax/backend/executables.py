@@ -5,10 +5,16 @@ In JAX: `jax/_src/stages.py`, `Executable`.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.core.compiler import Executable, result_handlers
+from minijax.core.compiler import (
+    CompileSettings,
+    Executable,
+    device_list_of,
+    result_handlers,
+)
 from minijax.core.runtime import HloSharding, release_references, xc
 
 
@@ -68,5 +74,23 @@ def _as_shardings(found: list[Any] | None) -> list[Any] | None:
 
 
 def serialize(executable: Executable) -> bytes:
-    """The program as bytes, for the same jaxlib on the same kind of machine."""
-    return executable.loaded.serialize()
+    """The program as bytes, for the same jaxlib on the same kind of machine.
+
+    One that was read from the cache on disk is compiled again: XLA writes only what it
+    has compiled in this process.
+    """
+    return getattr(executable, "compiled_now", executable).loaded.serialize()
+
+
+def load(serialized: bytes, devices: Any, settings: CompileSettings) -> Executable:
+    """The program that `serialize` gave as bytes, on its devices.
+
+    `settings` are those that it was compiled with: some say how its code is called.
+    """
+    start = time.perf_counter()
+    devices = device_list_of(devices)
+    options, flags = settings.make_options(devices)
+    options.env_option_overrides = list(flags.items())
+    client = devices[0].client
+    loaded = client.deserialize_executable(serialized, devices, options)
+    return Executable(loaded, devices, True, time.perf_counter() - start)

@@ -57,6 +57,7 @@ def _along(
     norm: str | None,
 ) -> Array:
     """The transform along each axis, cut or filled with zeros to its size."""
+    x = ensure_arraylike(name, x)
     if kind != 2:
         raise NotImplementedError(f"{name}: only type 2 is supported, got {kind}.")
     if norm not in (None, "backward", "ortho"):
@@ -77,11 +78,12 @@ def _along(
 
 
 def _all_axes(name: str, x: Any, s: Any, axes: Any) -> tuple[list, list]:
+    rank = jnp.ndim(x)
     sizes = [operator.index(s)] if hasattr(s, "__index__") else s
-    if sizes is not None and len(sizes) > x.ndim:
-        raise ValueError(f"{name}: s has {len(sizes)} sizes for {x.ndim} axes.")
+    if sizes is not None and len(sizes) > rank:
+        raise ValueError(f"{name}: s has {len(sizes)} sizes for {rank} axes.")
     if axes is None:
-        axes = range(x.ndim - (x.ndim if sizes is None else len(sizes)), x.ndim)
+        axes = range(0 if sizes is None else rank - len(sizes), rank)
     return list(sizes or [None] * len(axes)), list(axes)
 
 
@@ -101,7 +103,6 @@ def dct(
       NotImplementedError: another type.
       ValueError: another norm.
     """
-    x = ensure_arraylike("dct", x)
     return _along(_forward, "dct", x, type, [n], [axis], norm)
 
 
@@ -109,7 +110,6 @@ def idct(
     x: Any, type: int = 2, n: int | None = None, axis: int = -1, norm: str | None = None
 ) -> Array:
     """The inverse of `dct`."""
-    x = ensure_arraylike("idct", x)
     return _along(_inverse, "idct", x, type, [n], [axis], norm)
 
 
@@ -121,7 +121,6 @@ def dctn(
     norm: str | None = None,
 ) -> Array:
     """`dct` along several axes, by default all, with lengths `s`."""
-    x = ensure_arraylike("dctn", x)
     return _along(_forward, "dctn", x, type, *_all_axes("dctn", x, s, axes), norm)
 
 
@@ -133,5 +132,4 @@ def idctn(
     norm: str | None = None,
 ) -> Array:
     """The inverse of `dctn`."""
-    x = ensure_arraylike("idctn", x)
     return _along(_inverse, "idctn", x, type, *_all_axes("idctn", x, s, axes), norm)

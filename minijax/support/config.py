@@ -522,15 +522,14 @@ def _set_async_dispatch(value: bool) -> None:
     backend_clients.options_of("cpu")["asynchronous"] = value
 
 
-# What the environment says.
-_set_platforms(platforms.default)
-_set_platform_name(platform_name.default)
-_set_num_cpu_devices(num_cpu_devices.default)
-_set_async_dispatch(cpu_enable_async_dispatch.default)
-config.on_update("cpu_enable_async_dispatch", _set_async_dispatch)
-config.on_update("platforms", _set_platforms)
-config.on_update("platform_name", _set_platform_name)
-config.on_update("num_cpu_devices", _set_num_cpu_devices)
+for _started, _set in (
+    (platforms, _set_platforms),
+    (platform_name, _set_platform_name),
+    (num_cpu_devices, _set_num_cpu_devices),
+    (cpu_enable_async_dispatch, _set_async_dispatch),
+):
+    _set(_started.default)  # what the environment says
+    config.on_update(_started.name, _set)
 
 
 def disable_jit(disable: bool = True) -> override:

@@ -191,7 +191,10 @@ def treedef_is_leaf(treedef: PyTreeDef) -> bool:
 
 def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
     """The items of the root node and its metadata. Raises ValueError for a leaf."""
-    found = default_registry.flatten_one_level(tree)
+    return _of_node(tree, default_registry.flatten_one_level(tree))
+
+
+def _of_node(tree: Any, found: Any) -> tuple[Iterable[Any], Hashable]:
     if found is None:
         raise ValueError(f"A value of type {type(tree)} is a leaf: it has no items.")
     return found
@@ -199,10 +202,7 @@ def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:
 
 def flatten_one_level_with_keys(tree: Any) -> tuple[Iterable[KeyLeafPair], Hashable]:
     """The (key, item) pairs of the root node and its metadata; as above otherwise."""
-    found = default_registry.flatten_one_level_with_keys(tree)
-    if found is None:
-        raise ValueError(f"A value of type {type(tree)} is a leaf: it has no items.")
-    return found
+    return _of_node(tree, default_registry.flatten_one_level_with_keys(tree))
 
 
 # ---- paths --------------------------------------------------------------------------

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Any
 
@@ -10,6 +11,7 @@ import numpy as np
 from minijax.backend.dialects import dialect
 from minijax.core import arithmetic as elementwise
 from minijax.core import hlo, shaping
+from minijax.core.language import ShapedArray
 from minijax.kernels.kernel_rules import RuleContext
 from minijax.kernels.mosaic.kernel_context import repeated, rule, value_type
 from minijax.kernels.mosaic.shapes import reshaped
@@ -39,19 +41,18 @@ def _stack(ctx: RuleContext, *values: Any, axis: int) -> Any:
     return _joined(rows, axis)
 
 
+def _piece(x: Any, aval: ShapedArray, axis: int, start: int) -> Any:
+    """The part of `x` of a type, from `start` on along an axis."""
+    vector, ones = dialect("vector"), [1] * aval.ndim
+    starts = [start if other == axis else 0 for other in range(aval.ndim)]
+    kind = value_type(aval)
+    return vector.extract_strided_slice(kind, x, starts, list(aval.shape), ones)
+
+
 @rule("split")
 def _split(ctx: RuleContext, x: Any, *, sizes: Sequence[int], axis: int) -> list[Any]:
-    parts, start = [], 0
-    for size, aval in zip(sizes, ctx.avals_out, strict=True):
-        starts = [0] * len(aval.shape)
-        starts[axis] = start
-        parts.append(
-            dialect("vector").extract_strided_slice(
-                value_type(aval), x, starts, list(aval.shape), [1] * len(starts)
-            )
-        )
-        start += size
-    return parts
+    starts = itertools.accumulate(sizes, initial=0)
+    return [_piece(x, aval, axis, at) for aval, at in zip(ctx.avals_out, starts)]
 
 
 @rule("unstack")
@@ -60,15 +61,10 @@ def _unstack(ctx: RuleContext, x: Any, *, axis: int) -> list[Any]:
     row = list(aval.shape)
     row[axis] = 1
     one = aval.update(shape=tuple(row), sharding=None)
-    parts = []
-    for number, result in enumerate(ctx.avals_out):
-        starts = [0] * len(row)
-        starts[axis] = number
-        part = dialect("vector").extract_strided_slice(
-            value_type(one), x, starts, row, [1] * len(row)
-        )
-        parts.append(reshaped(part, one, result.shape))
-    return parts
+    return [
+        reshaped(_piece(x, one, axis, number), one, result.shape)
+        for number, result in enumerate(ctx.avals_out)
+    ]
 
 
 @rule("tile")

@@ -126,7 +126,6 @@ def convolve(
 
     Raises ValueError for inputs that are empty or not one-dimensional.
     """
-    a, v = ensure_arraylike("convolve", a, v)
     return _conv(a, v, mode, "convolve", precision, preferred_element_type)
 
 
@@ -143,14 +142,14 @@ def correlate(
 
     Raises ValueError for inputs that are empty or not one-dimensional.
     """
-    a, v = ensure_arraylike("correlate", a, v)
     return _conv(a, v, mode, "correlate", precision, preferred_element_type)
 
 
 @jit(static_argnames=["mode", "op", "precision", "preferred_element_type"])
 def _conv(
-    x: Array, y: Array, mode: str, op: str, precision: Any, preferred_element_type: Any
+    x: Any, y: Any, mode: str, op: str, precision: Any, preferred_element_type: Any
 ) -> Array:
+    x, y = ensure_arraylike(op, x, y)
     if x.ndim != 1 or y.ndim != 1:
         raise ValueError(f"{op}() only support 1-dimensional inputs.")
     if preferred_element_type is None:

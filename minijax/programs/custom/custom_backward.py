@@ -135,7 +135,7 @@ class custom_vjp(CustomFunction):
         _check_distinct_refs(leaves, name)
         call = _CallWithoutRefs(self.fun, args, self.nondiff_argnums, in_tree)
         fwd = _FlatFwd(self.fwd, call, self.symbolic_zeros)
-        bwd = _FlatBwd(self.bwd, static, call, fwd, self.symbolic_zeros)
+        bwd = _FlatBwd(self.bwd, static, fwd)
         outputs = custom_vjp_call_p.bind_call(
             call, fwd, bwd, leaves, symbolic_zeros=self.symbolic_zeros
         )
@@ -219,15 +219,11 @@ class _FlatFwd:
 class _FlatBwd:
     """The user's bwd on flat lists: (residuals, cotangents) -> cotangents."""
 
-    def __init__(
-        self, bwd: Callable, static: list, call: FlatCall, fwd: _FlatFwd, symbolic: bool
-    ):
+    def __init__(self, bwd: Callable, static: list, fwd: _FlatFwd):
         self.bwd = bwd
         self.__name__ = fun_name(bwd)
         self.static = static
-        self.call = call
         self.fwd = fwd
-        self.symbolic = symbolic
 
     def __call__(
         self,
@@ -235,7 +231,7 @@ class _FlatBwd:
         cotangents: Sequence[Any],
         in_avals: Sequence[Any],
     ) -> list[Any]:
-        if self.symbolic:
+        if self.fwd.symbolic:
             cts = [
                 SymbolicZero(ct.aval) if type(ct) is Zero else as_array(ct)
                 for ct in cotangents
@@ -251,8 +247,9 @@ class _FlatBwd:
 
     def _flatten_answer(self, answer: Any, in_avals: Sequence[Any]) -> list[Any]:
         """One cotangent (or Zero) for each leaf of the arguments, checked."""
-        where = f"Custom VJP bwd rule {self.__name__} for function {self.call.name}"
-        example = tree_unflatten(self.call.in_tree, [object()] * len(in_avals))
+        call = self.fwd.call
+        where = f"Custom VJP bwd rule {self.__name__} for function {call.name}"
+        example = tree_unflatten(call.in_tree, [object()] * len(in_avals))
         if not isinstance(answer, tuple) or len(answer) != len(example):
             shown = answer if not isinstance(answer, tuple) else f"{len(answer)} items"
             raise TypeError(

@@ -150,7 +150,7 @@ class custom_jvp(CustomFunction):
         leaves, in_tree = flatten_arrays(tuple(dynamic))
         call = FlatCall(self.fun, args, self.nondiff_argnums, in_tree)
         jvp = functools.partial(self.jvp, *static) if static else self.jvp
-        rule = _FlatJvp(jvp, fun_name(self.jvp), name, in_tree, call)
+        rule = _FlatJvp(jvp, fun_name(self.jvp), call)
         outputs = custom_jvp_call_p.bind_call(
             call, rule, leaves, symbolic_zeros=self.symbolic_zeros
         )
@@ -257,24 +257,20 @@ class FlatCall:
 class _FlatJvp:
     """The user's jvp rule on flat lists of primals and tangents."""
 
-    def __init__(
-        self, jvp: Callable, name: str, primal_name: str, in_tree: Any, call: Any
-    ):
+    def __init__(self, jvp: Callable, name: str, call: FlatCall):
         self.jvp = jvp
         self.__name__ = name
-        self.primal_name = primal_name
-        self.in_tree = in_tree
         self.call = call
         self.out_tree: Any = None
 
     def __call__(self, *values: Any) -> list[Any]:
         half = len(values) // 2
-        primals = tree_unflatten(self.in_tree, map(as_array, values[:half]))
-        tangents = tree_unflatten(self.in_tree, map(as_array, values[half:]))
+        primals = tree_unflatten(self.call.in_tree, map(as_array, values[:half]))
+        tangents = tree_unflatten(self.call.in_tree, map(as_array, values[half:]))
         pair = self.jvp(primals, tangents)
         if not isinstance(pair, (list, tuple)) or len(pair) != 2:
             raise TypeError(
-                f"Custom JVP rule {self.__name__} for function {self.primal_name} must "
+                f"Custom JVP rule {self.__name__} for function {self.call.name} must "
                 "produce a pair (list or tuple of length two) representing primal and "
                 f"tangent outputs, but got {pair}."
             )
@@ -284,7 +280,7 @@ class _FlatJvp:
         )
         if out_tree != tangent_tree:
             raise TypeError(
-                f"Custom JVP rule {self.__name__} for function {self.primal_name} must "
+                f"Custom JVP rule {self.__name__} for function {self.call.name} must "
                 "produce primal and tangent outputs with equal container (pytree) "
                 f"structures, but got {out_tree} and {tangent_tree} respectively."
             )
@@ -292,7 +288,7 @@ class _FlatJvp:
         if expected is not None and out_tree != expected:
             raise TypeError(
                 f"Custom JVP rule {self.__name__} must produce the container (pytree) "
-                f"structure of {self.primal_name}, {expected}, but got {out_tree}."
+                f"structure of {self.call.name}, {expected}, but got {out_tree}."
             )
         self.out_tree = out_tree
         for (path, out), tangent in zip(tree_leaves_with_path(pair[0]), out_tangents):
@@ -305,7 +301,7 @@ def _check_custom_tangent(rule: _FlatJvp, path: str, out: Any, tangent: Any) -> 
     actual = tangent.aval if type(tangent) is SymbolicZero else get_aval(tangent)
     if (expected.shape, expected.dtype) != (actual.shape, actual.dtype):
         raise TypeError(
-            f"Custom JVP rule {rule.__name__} for function {rule.primal_name} must "
+            f"Custom JVP rule {rule.__name__} for function {rule.call.name} must "
             "produce primal and tangent outputs with corresponding shapes and dtypes. "
             f"Expected {expected.str_short()} (tangent type of "
             f"{get_aval(out).str_short()}) but got {actual.str_short()}"
