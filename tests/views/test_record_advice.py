@@ -580,6 +580,17 @@ NO_LINES = {
             answer = jax.jit(lambda x: x + jnp.zeros(n))(jnp.ones(1))
         """,
     ),
+    "`ema` was int32 at first and is float32": (
+        "`loss` is float32 and widens it: pass `loss` as int32, or start it as an "
+        "array of dtype float32 if that is meant",
+        """
+        smooth = jax.jit(lambda ema, loss: ema + loss)
+        ema = jnp.int32(0)
+        for i in range(4):
+            ema = smooth(ema, np.float32(i))
+        answer = ema
+        """,
+    ),
     "a new jit of a lambda is made here at each pass: 3": (
         "make it once outside of scaled, after what it reads, and pass SCALE to it",
         """

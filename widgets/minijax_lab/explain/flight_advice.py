@@ -350,6 +350,15 @@ class Adviser:
             words = f"`{name}`{more} was {was.type} at first and is {now.type}"
             write = f"start it as an array of dtype {now.dtype}"
             lines = self.started(site, made, name, now.dtype)
+            leaves = miss.nearest.key.leaves if miss.nearest is not None else []
+            wider = [leaf.path for leaf in leaves if leaf.dtype == now.dtype]
+            if wider and "weak" not in was.type and rank(was.dtype) < rank(now.dtype):
+                # What drifts is made wider: which of the two is meant, nobody wrote.
+                write = (
+                    f"`{wider[0]}` is {now.dtype} and widens it: pass `{wider[0]}` as "
+                    f"{was.dtype}, or {write} if that is meant"
+                )
+                lines = []
         else:
             wide = was.dtype if rank(was.dtype) >= rank(now.dtype) else now.dtype
             words = f"`{name}`{more} is {was.type} and {now.type} by turns"
