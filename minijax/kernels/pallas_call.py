@@ -53,7 +53,9 @@ from minijax.primitives.shape import broadcasting
 from minijax.primitives.shape.squeezing import expand_dims, squeeze
 from minijax.programs.callbacks.callback import pure_callback
 from minijax.programs.control_flow.fori_loops import fori_loop
+from minijax.programs.control_flow.operands import split_list
 from minijax.support.user_source import named_scope
+from minijax.transforms.rematerialize import where
 from minijax.values.ref_avals import ShapeDtypeStruct
 
 pallas_call_p = language.register(
@@ -155,31 +157,20 @@ def _jvp(primals, tangents, **params) -> tuple[list, list]:
         forward, _ = autodiff.jvp_jaxpr(
             language.ClosedJaxpr(jaxpr), [*nonzeros, *[True] * num_outputs]
         )
-    refs = forward.jaxpr.invars
     given = nonzeros.count(True)
-    first = count + num_outputs
-    ordered = [
-        *refs[:count],
-        *refs[first : first + given],
-        *refs[count:first],
-        *refs[first + given :],
-    ]
-    ins = list(mapping.input_mappings)
-    outs = mapping.output_mappings
+    refs = split_list(forward.jaxpr.invars, count, num_outputs, given)
+    in_refs, out_refs, in_dots, out_dots = refs
+    ordered = [*in_refs, *in_dots, *out_refs, *out_dots]
+    ins, outs = mapping.input_mappings, mapping.output_mappings
     cost = params["cost_estimate"]
     results = pallas_call_p.bind(
         *primals,
-        *(instantiate(t) for t, nonzero in zip(tangents, nonzeros) if nonzero),
+        *map(instantiate, where(nonzeros, tangents)),
         **params
         | {
             "jaxpr": forward.jaxpr.replace(invars=ordered),
             "grid_mapping": mapping.replace(
-                block_mappings=(
-                    *ins,
-                    *(m for m, nonzero in zip(ins, nonzeros) if nonzero),
-                    *outs,
-                    *outs,
-                ),
+                block_mappings=(*ins, *where(nonzeros, ins), *outs, *outs),
                 num_inputs=count + given,
                 num_outputs=2 * num_outputs,
             ),
@@ -302,9 +293,7 @@ def _loop_over_examples(size: int, args, dims, params: dict) -> list[Any]:
         one = [
             x
             if dim is None
-            else squeeze(
-                dynamic_slicing.dynamic_slice_in_dim(x, example, 1, dim), (dim,)
-            )
+            else dynamic_slicing.dynamic_index_in_dim(x, example, dim, False)
             for x, dim in zip(args, dims)
         ]
         outs = pallas_call_p.bind(*one, **params)

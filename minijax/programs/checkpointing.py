@@ -50,6 +50,7 @@ from minijax.core.signatures import check_callable, fun_name, wraps
 from minijax.core.trees import tree_flatten, tree_unflatten
 from minijax.primitives.shape import casting
 from minijax.programs.calls import call_discharge, close_jaxpr, def_call, rewritten
+from minijax.programs.control_flow.operands import merge
 from minijax.programs.saving_policies import checkpoint_name as checkpoint_name
 from minijax.programs.saving_policies import checkpoint_policies as checkpoint_policies
 from minijax.programs.saving_policies import name_p, nothing_saveable
@@ -298,8 +299,7 @@ def _remat_partial_eval(trace, args, params) -> list[Any]:
     known_args = where(used_known, where_not(unknown, args))
     with language.set_current_trace(trace.known):
         outputs = language.eval_jaxpr(rounded, (), *known_args)
-    known_out = iter(outputs[:num_known])
-    residuals = outputs[num_known:]
+    known_out, residuals = outputs[:num_known], outputs[num_known:]
     staged_args = where(used_args, args)
     prevent_cse = _for_inputs(
         params["prevent_cse"],
@@ -307,8 +307,8 @@ def _remat_partial_eval(trace, args, params) -> list[Any]:
     )
     new_params = dict(params, jaxpr=rest, differentiated=True, prevent_cse=prevent_cse)
     with language.set_current_trace(trace.unknown):
-        answers = iter(remat_p.bind(*residuals, *staged_args, **new_params))
-    return [next(answers) if flag else next(known_out) for flag in split.unknown_out]
+        answers = remat_p.bind(*residuals, *staged_args, **new_params)
+    return merge(split.unknown_out, known_out, answers)
 
 
 remat_p.partial_eval = _remat_partial_eval
@@ -464,10 +464,7 @@ def _remat_lowering(ctx, *operands, jaxpr: language.Jaxpr, **params) -> list[Any
     values = list(operands)
     if params["differentiated"] and any(flags):
         behind = hlo.stablehlo.OptimizationBarrierOp(where(flags, operands))
-        results = iter(behind.results)
-        values = [
-            next(results) if flag else value for flag, value in zip(flags, operands)
-        ]
+        values = merge(flags, where_not(flags, operands), behind.results)
     return ctx.lower_jaxpr(close_jaxpr(jaxpr), *values)
 
 

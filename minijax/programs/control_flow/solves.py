@@ -99,29 +99,24 @@ def custom_root(
         check_callable(function, f"custom_root's {name}")
     guess, tree = tree_flatten(initial_guess)
     args = (initial_guess,)
-    f_jaxpr, f_consts, out_tree = trace_with_consts(f, args, "custom_root")
-    _check_tree("f", "initial_guess", out_tree, tree, False)
-    solve_jaxpr, solve_consts, solution_tree = trace_with_consts(
-        lambda x: solve(f, x), args, "custom_root solve"
-    )
-    _check_tree("solve", "initial_guess", solution_tree, tree, has_aux)
+    of_f = trace_with_consts(f, args, "custom_root")
+    _check_tree("f", "initial_guess", of_f[2], tree, False)
+    of_solve = trace_with_consts(lambda x: solve(f, x), args, "custom_root solve")
+    _check_tree("solve", "initial_guess", of_solve[2], tree, has_aux)
 
     def linearize_and_solve(x: Any, b: Any) -> Any:
         _, f_jvp = linearize(f, x)
         return tangent_solve(f_jvp, b)
 
-    l_and_s_jaxpr, l_and_s_consts, out_tree = trace_with_consts(
+    of_tangent = trace_with_consts(
         linearize_and_solve, (initial_guess, initial_guess), "custom_root tangent_solve"
     )
-    _check_tree("tangent_solve", "x", out_tree, tree, False)
-    consts = _RootTuple(f_consts, solve_consts, l_and_s_consts)
-    solution = _custom_root(
-        _RootTuple(*map(len, consts)),
-        _RootTuple(f_jaxpr, solve_jaxpr, l_and_s_jaxpr),
-        *(x for part in consts for x in part),
-        *guess,
-    )
-    return tree_unflatten(solution_tree, solution)
+    _check_tree("tangent_solve", "x", of_tangent[2], tree, False)
+    parts = (of_f, of_solve, of_tangent)
+    jaxprs, consts, trees = (_RootTuple(*column) for column in zip(*parts))
+    operands = (*(x for part in consts for x in part), *guess)
+    solution = _custom_root(_RootTuple(*map(len, consts)), jaxprs, *operands)
+    return tree_unflatten(trees.solve, solution)
 
 
 def _custom_root_fun(const_lengths: Any, jaxprs: Any, *args: Any) -> list[Any]:

@@ -20,8 +20,10 @@ from minijax.core.signatures import check_callable
 from minijax.core.trees import tree_flatten, tree_structure, tree_unflatten
 from minijax.programs.calls import def_call
 from minijax.programs.control_flow.bodies import trace_at_types, trace_with_consts
+from minijax.programs.control_flow.operands import merge
 from minijax.programs.custom.custom_backward import custom_vjp
 from minijax.support.tree_util import register_dataclass, tree_map
+from minijax.transforms.rematerialize import where, where_not
 from minijax.values.inner_programs import jaxpr_as_fun
 from minijax.values.symbolic_zeros import SymbolicZero
 
@@ -134,14 +136,12 @@ def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list[A
     in_tree = tree_structure(tuple(example_args))
     closed, consts, out_tree = trace_with_consts(fun, example_args, "closure_convert")
     hoisted = [_may_have_tangent(const) for const in consts]
-    kept = [const for const, flag in zip(consts, hoisted) if not flag]
-    num_hoisted = sum(hoisted)
+    kept, num_hoisted = where_not(hoisted, consts), sum(hoisted)
 
     def converted(*args_and_consts: Any) -> Any:
         count = len(args_and_consts) - num_hoisted
-        args, given = args_and_consts[:count], iter(args_and_consts[count:])
-        own = iter(kept)
-        all_consts = [next(given) if flag else next(own) for flag in hoisted]
+        args = args_and_consts[:count]
+        all_consts = merge(hoisted, kept, args_and_consts[count:])
         leaves, tree = tree_flatten(tuple(args))
         if tree != in_tree:
             raise TypeError(
@@ -152,7 +152,7 @@ def closure_convert(fun: Callable, *example_args: Any) -> tuple[Callable, list[A
         outputs = jaxpr_as_fun(closed)(*all_consts, *leaves)
         return tree_unflatten(out_tree, outputs)
 
-    return converted, [const for const, flag in zip(consts, hoisted) if flag]
+    return converted, where(hoisted, consts)
 
 
 def _may_have_tangent(value: Any) -> bool:

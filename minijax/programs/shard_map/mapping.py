@@ -28,6 +28,7 @@ from minijax.core.trees import (
     tree_unflatten,
 )
 from minijax.primitives.parallel.variation import in_mesh_order, varied, words_of
+from minijax.programs.control_flow.operands import merge
 from minijax.programs.shard_map.primitive import (
     axes_of,
     part_type,
@@ -45,6 +46,7 @@ from minijax.support.devices.shardings import (
     check_spec,
 )
 from minijax.support.tree_util import broadcast_prefix
+from minijax.transforms.rematerialize import where, where_not
 
 
 class _Infer:
@@ -266,14 +268,8 @@ class _Arguments(NamedTuple):
 
     def with_parts(self, parts: Iterable[Any]) -> Any:
         """The arguments of the mapped function: parts in place of arrays."""
-        rest = iter(parts)
-        return tree_unflatten(
-            self.tree,
-            [
-                next(rest) if flag else leaf
-                for leaf, flag in zip(self.everything, self.dynamic)
-            ],
-        )
+        plain = where_not(self.dynamic, self.everything)
+        return tree_unflatten(self.tree, merge(self.dynamic, plain, parts))
 
 
 class _Mapping(NamedTuple):
@@ -299,13 +295,12 @@ class _Mapping(NamedTuple):
         dynamic = [spec is not None for spec in found]
         paths = [keystr(path) for path, _ in tree_flatten_with_path(args)[0]]
 
-        def chosen(items: Sequence[Any]) -> list[Any]:
-            return [item for item, flag in zip(items, dynamic) if flag]
-
-        leaves, specs = chosen(everything), chosen(found)
+        leaves, specs = where(dynamic, everything), where(dynamic, found)
         for spec in specs:
             _check_manual(spec, self.manual, self.mesh, "in_specs")
-        return _Arguments(everything, tree, dynamic, leaves, specs, chosen(paths))
+        return _Arguments(
+            everything, tree, dynamic, leaves, specs, where(dynamic, paths)
+        )
 
     def result_specs(
         self, out_specs: Any, answer: Any, tree: Any
