@@ -350,7 +350,7 @@ class Adviser:
             words = f"`{name}`{more} was {was.type} at first and is {now.type}"
             write = f"start it as an array of dtype {now.dtype}"
             lines = self.started(site, made, name, now.dtype)
-            leaves = miss.nearest.key.leaves if miss.nearest is not None else []
+            leaves = nearest.leaves if nearest is not None else []
             wider = [leaf.path for leaf in leaves if leaf.dtype == now.dtype]
             if wider and "weak" not in was.type and rank(was.dtype) < rank(now.dtype):
                 # What drifts is made wider: which of the two is meant, nobody wrote.
