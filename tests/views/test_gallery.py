@@ -1,5 +1,7 @@
 """The gallery: every view in every state, on one page, in themes and widths."""
 
+import re
+
 import pytest
 
 import gallery as states
@@ -67,3 +69,40 @@ def test_every_view_in_every_state(browser, gallery, width, dark):
     assert errors == []
     assert not page.evaluate("document.documentElement.scrollWidth > innerWidth")
     page.close()
+
+
+# In each view with rows to go through, down and up again; which did not move.
+ROWS = """() => [...document.querySelectorAll(".mj-live")].flatMap((root, at) => {
+  const press = (key) =>
+    root.dispatchEvent(new KeyboardEvent("keydown", {key, bubbles: true}));
+  const selected = () => root.querySelector(".mj-sel")?.dataset.row;
+  const panes = [...root.querySelectorAll(".mj-pane")];
+  const counts = panes.map((one) => one.querySelectorAll("tr[data-row]").length);
+  if (Math.max(...counts) < 1 || counts.includes(1)) return [];
+  const seen = [];
+  for (const key of ["ArrowDown", "ArrowDown", "ArrowUp", "ArrowUp"]) {
+    press(key);
+    seen.push(selected());
+  }
+  return [{at, counts, seen, head: root.querySelector(".mj-head")?.textContent}];
+})"""
+
+
+@pytest.fixture(scope="module")
+def one_of_each(tmp_path_factory):
+    """A page with the first state of each view."""
+    path = tmp_path_factory.mktemp("few") / "gallery.html"
+    firsts = {re.split(r"\W", name)[0]: name for name in reversed(states.STATES)}
+    path.write_text(states.page(list(firsts.values())), encoding="utf-8")
+    return path
+
+
+def test_up_and_down_select_rows_in_every_view(browser, one_of_each):
+    page = browser.new_page(viewport={"width": 1200, "height": 900}, offline=True)
+    page.goto(one_of_each.as_uri(), timeout=120_000)
+    page.wait_for_selector(".mj-live")
+    page.wait_for_function("() => document.querySelectorAll('.mj-live').length > 15")
+    found = page.evaluate(ROWS)
+    page.close()
+    still = [one["head"] for one in found if set(one["seen"]) == {None}]
+    assert len(found) > 10 and still == []

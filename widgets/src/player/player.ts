@@ -933,9 +933,9 @@ export class Player {
     const active = document.activeElement?.closest?.(".mj-pane");
     let pane = this.#panes.findIndex((drawn) => drawn.section === active);
     const { selected } = this.state;
-    if (pane < 0) pane = selected?.pane ?? this.#mainPane();
-    const drawn = this.#panes[pane];
-    if (!drawn) return;
+    // A picture has no rows: those beside it are meant.
+    if (!this.#panes[pane]?.pane.rows.length) pane = selected?.pane ?? this.#mainPane();
+    if (pane < 0) return;
     const shown = this.state.shown(pane);
     let row = selected?.pane === pane ? selected.row : this.#currentRow(pane);
     const start = row;
@@ -945,14 +945,15 @@ export class Player {
     this.select({ pane, row });
   }
 
-  /** The pane whose rows are steps. */
+  /** The pane whose rows are steps, else the first with rows. */
   #mainPane(): number {
-    const found = this.#panes.findIndex((d) => d.pane.rows.some((row) => row.go !== undefined));
-    return Math.max(0, found);
+    const first = (has: (row: Row) => boolean) => this.#panes.findIndex((d) => d.pane.rows.some(has));
+    const found = first((row) => row.go !== undefined);
+    return found < 0 ? first(() => true) : found;
   }
 
   #currentRow(pane: number): number {
-    const line = this.#panes[pane]!.section.querySelector<HTMLElement>("tr.mj-on");
+    const line = this.#panes[pane]?.section.querySelector<HTMLElement>("tr.mj-on");
     return line ? Number(line.dataset.row) : -1;
   }
 
