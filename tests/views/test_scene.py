@@ -303,6 +303,39 @@ def test_the_widest_layout_that_fits_is_chosen(show, width, chosen):
     assert shown.get_attribute("viewBox") == f"0 0 {chosen} 260"
 
 
+class Tall(Picture):
+    """A picture of which a window shows the first part: boxes stand at its right."""
+
+    def __init__(self, low):
+        super().__init__()
+        self.low = low
+
+    def scene(self, width):
+        scene = Scene(width, 2400, "boxes")
+        for place in (0, 1, 2):
+            scene.box(20, 60 * place + 20, 40, 40, key=f"e{place}")
+        for place in range(40 if self.low else 8):
+            y = 60 * place + (260 if self.low else 10)
+            scene.box(width - 160, y, 140, 40, key="boxes", tell="a box")
+        return scene
+
+    def frame(self):
+        frame = super().frame()
+        frame.panes[0].scene = self.scene(1040)
+        return frame
+
+
+@pytest.mark.parametrize("low", [False, True])
+def test_the_map_stands_where_it_covers_fewer_marks(show, low):
+    page = show(Tall(low))
+    pane = page.locator(".mj-scene-pane").bounding_box()
+    at = page.locator(".mj-map svg").bounding_box()
+    middle = at["y"] + at["height"] / 2 - pane["y"]
+    assert (middle < pane["height"] / 2) == low
+    assert pane["y"] <= at["y"]
+    assert at["y"] + at["height"] <= pane["y"] + pane["height"]
+
+
 @pytest.mark.parametrize("dark", [False, True])
 def test_colours_follow_the_theme(show, dark):
     page = show(Picture(), dark=dark)

@@ -6,6 +6,8 @@ import { bounds, element, listen, set, svgElement } from "./dom";
 const LEAST = 1.3;
 /** The longer side of the map, in pixels. */
 const SIDE = 120;
+/** The height of a pane's title, in pixels. */
+export const TITLE = 24;
 
 export class SmallMap {
   private holder = element("div", "mj-map");
@@ -41,6 +43,15 @@ export class SmallMap {
     set(small, "width", Math.max(24, width * scale));
     set(small, "height", Math.max(24, height * scale));
     section.append(holder);
+    // It stands below, or above where it covers fewer marks.
+    const marks = [...picture.children].map(bounds);
+    const [below, above] = [8, section.clientHeight - bounds(small).height - TITLE].map((bottom) => {
+      small.style.bottom = `${bottom}px`;
+      const { left, right, top, bottom: low } = bounds(small);
+      const under = marks.filter((mark) => mark.right > left && mark.left < right && mark.bottom > top && mark.top < low);
+      return under.length;
+    });
+    if (below! <= above!) small.style.bottom = "";
     this.#follow();
   }
 

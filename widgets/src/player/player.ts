@@ -53,6 +53,12 @@ function hang(cell: HTMLElement, pieces: Piece[]): void {
   cell.style.setProperty("--mj-hang", String(text.length - text.trimStart().length + 4));
 }
 
+/** Says what an element is for, to the pointer and to a screen reader. */
+function entitle(made: HTMLElement, text: string): void {
+  made.title = text;
+  label(made, text);
+}
+
 /** A text that may break behind brackets and before dots, rather than inside words. */
 function breakable(text: string): (string | HTMLElement)[] {
   const parts = text.split(/(?<=\(|\w\[(?=\w+=))|(?=\.[a-z_])/);
@@ -133,10 +139,10 @@ export class Player {
     this.#textBox.tabIndex = 0;
     this.#textBox.textContent = frame.text;
     this.#help.hidden = true;
-    const shown = [...KEYS, ...(frame.only ? KEYS_OF_EQUATIONS : [])];
+    const shown: [string, string, ...unknown[]][] = [...KEYS, ...(frame.only ? KEYS_OF_EQUATIONS : [])];
     if (this.#hasParameters()) shown.push(...KEYS_OF_PARAMETERS);
     if (frame.panes.some((pane) => pane.scene)) shown.push(...KEYS_OF_SCENES);
-    shown.push(...(frame.jumps ?? []).map(([key, what]): [string, string] => [key, what]));
+    shown.push(...(frame.jumps ?? []));
     for (const { key, title } of frame.panes) {
       if (key) shown.push([key, `${title.split(":")[0]}: hide, show`]);
     }
@@ -191,8 +197,7 @@ export class Player {
     const made = element("button", "", sign ? "" : text);
     if (sign) made.append(sign);
     made.type = "button";
-    made.title = title;
-    label(made, title);
+    entitle(made, title);
     listen(made, "click", run);
     this.#buttons[name] = made;
     return made;
@@ -204,18 +209,13 @@ export class Player {
     label(bar, "steps");
     const { state } = this;
     this.#slider.type = "range";
-    this.#slider.min = "0";
     this.#slider.max = String(state.last);
     label(this.#slider, "step");
     listen(this.#slider, "input", () => this.goTo(Number(this.#slider.value)));
     const speed = element("select");
-    label(speed, "steps per second");
-    speed.title = "steps per second";
+    entitle(speed, "steps per second");
     for (const value of [0.5, 1, 2, 4]) {
-      const option = element("option", "", `${value}x`);
-      option.value = String(value);
-      option.selected = value === 1;
-      speed.append(option);
+      speed.append(new Option(`${value}x`, String(value), false, value === 1));
     }
     listen(speed, "change", () => {
       this.#speed = Number(speed.value);
@@ -271,15 +271,8 @@ export class Player {
   /** The list from which one chooses what alone is to be shown. */
   #drawChoices(): void {
     const box = this.#onlyBox;
-    label(box, "show only");
-    box.title = "show only";
-    const add = (parent: HTMLElement, text: string, value: string): void => {
-      const option = element("option", "", text);
-      option.value = value;
-      parent.append(option);
-    };
-    add(box, "all equations", "");
-    add(box, "those found by search", "found");
+    entitle(box, "show only");
+    box.append(new Option("all equations", ""), new Option("those found by search", "found"));
     // Counting takes a moment in a long program: the first picture does not wait for it.
     setTimeout(() => {
       this.#choices = choices(this.frame);
@@ -287,7 +280,7 @@ export class Player {
         const group = element("optgroup");
         group.label = kind === "label" ? "only the primitive" : "only the line";
         this.#choices.forEach((choice, index) => {
-          if (choice.kind === kind) add(group, `${choice.text} (${choice.count})`, String(index));
+          if (choice.kind === kind) group.append(new Option(`${choice.text} (${choice.count})`, String(index)));
         });
         if (group.childElementCount) box.append(group);
       }

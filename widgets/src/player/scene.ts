@@ -2,7 +2,7 @@
 // them and dim those that are not there; only what has places or turns of its own moves.
 
 import { bounds, drag, flag, label, listen, onWidth, pinch, set, svgElement } from "./dom";
-import { SmallMap } from "./map";
+import { SmallMap, TITLE } from "./map";
 import type { Drawing, Frame, Pane, Scene, SceneMark } from "./frame";
 
 /** A picture with room around it is drawn larger, at most so much, and one that is not
@@ -14,9 +14,8 @@ const MOST_SCROLLED = 1.25;
 const LEAST_LETTER = 11;
 const LEAST_FIT = 0.8;
 const MOST_ZOOM = 8;
-/** Room around what is lit, and the height of a pane's title, in pixels. */
+/** Room around what is lit, in pixels. */
 const EDGE = 8;
-const TITLE = 24;
 const MOTION = 160;
 const NUMBER = /-?\d+(?:\.\d+)?/g;
 
@@ -473,15 +472,8 @@ export class ScenePane {
     const boxes = [...this.#now.svg.querySelectorAll("g.mj-on:not(.mj-later)")]
       .map((mark) => bounds(mark))
       .filter((box) => box.width || box.height);
-    if (!boxes.length) return null;
-    const [box] = boxes;
-    let { left, right, top, bottom } = box!;
-    for (const one of boxes) {
-      left = Math.min(left, one.left);
-      right = Math.max(right, one.right);
-      top = Math.min(top, one.top);
-      bottom = Math.max(bottom, one.bottom);
-    }
-    return { left, right, top, bottom };
+    const far = (name: "left" | "right" | "top" | "bottom", sign: number): number =>
+      sign * Math.max(...boxes.map((box) => sign * box[name]));
+    return boxes[0] ? { left: far("left", -1), right: far("right", 1), top: far("top", -1), bottom: far("bottom", 1) } : null;
   }
 }

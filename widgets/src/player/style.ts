@@ -207,8 +207,7 @@ stroke-linecap:round;stroke-linejoin:round}
 ?.pane.scene-pane{max-height:max(620px,100vh - 180px)}
 .panes:has(.strip-pane) .pane{max-height:max(360px,100vh - 400px)}
 .map{position:sticky;bottom:0;left:0;height:0}
-?.map svg{position:absolute;right:8px;bottom:8px;|&base;border:1px solid &line;opacity:.8;overflow:hidden;cursor:pointer;touch-action:none}
-?.map svg:hover{opacity:1}
+?.map svg{position:absolute;right:8px;bottom:8px;|&base;border:1px solid &line;overflow:hidden;cursor:pointer;touch-action:none}
 ?.map .halo{display:none}
 ?.map>svg>rect{fill:&value-wash;fill-opacity:.5;stroke:&value;vector-effect:non-scaling-stroke}
 .live:fullscreen{overflow:auto}
