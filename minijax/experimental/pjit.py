@@ -43,6 +43,11 @@ class _Pjit:
         with override("mesh", mesh):
             return getattr(self._in_mesh, name)(*args, **kwargs)
 
+    def clear_cache(self) -> None:
+        """Forget the programs made with a mesh and without one."""
+        self._plain.clear_cache()
+        self._in_mesh.clear_cache()
+
     def __getattr__(self, name: str) -> Callable:
         method = getattr(object.__getattribute__(self, "_plain"), name)
         if not callable(method) or name.startswith("_"):

@@ -20,11 +20,10 @@ import numpy as np
 
 from minijax.backend import hlo_parts, portable_artifacts
 from minijax.compile import standalone as programs
-from minijax.compile.stages import PLATFORMS, Traced, place_of, trace
+from minijax.compile.stages import PLATFORMS, Traced, place_of
 from minijax.core import dispatch, dtypes, errors, hlo, lowering
 from minijax.core.array import default_device
 from minijax.core.errors import api_boundary
-from minijax.core.jit import JitFunction
 from minijax.core.jit import jit as plain_jit
 from minijax.core.language import (
     ClosedJaxpr,
@@ -33,6 +32,7 @@ from minijax.core.language import (
     escaped_tracer_error,
     register,
 )
+from minijax.core.state import state
 from minijax.core.trees import (
     keystr,
     tree_flatten,
@@ -109,8 +109,8 @@ class Exported:
     arguments at the positions `module_kept_var_idx`. Where several platforms were asked
     for, `mlir_module_serialized` is the first one's, and `_others` those of the rest.
 
-    `nr_devices` says on how many devices the arguments lay. The program keeps no cuts
-    and runs on any number of devices; JAX's asks for as many.
+    `nr_devices` says on how many devices the arguments lay. The program keeps no cuts.
+    It runs on as many devices; if that is one, on any number.
 
     In JAX: `jax.export.Exported`.
     """
@@ -250,7 +250,7 @@ def export(
     function in the program that later versions may not have; NotImplementedError for
     callbacks into Python, which other processes do not have.
     """
-    if not isinstance(fun_jit, JitFunction):
+    if not hasattr(fun_jit, "trace"):
         raise errors.value_error(
             f"Function to be exported must be the result of `jit` but is: {fun_jit}. "
             "Write `export(minijax.jit(f))`."
@@ -266,7 +266,7 @@ def export(
 
     @api_boundary
     def do_export(*args: Any, **kwargs: Any) -> Exported:
-        traced = trace(fun_jit, *args, **kwargs)
+        traced = fun_jit.trace(*args, **kwargs)
         return _export_traced(traced, names or (default_export_platform(),), checks)
 
     return do_export
@@ -447,7 +447,14 @@ def check_arguments(exported: Exported, avals: Sequence[Any]) -> dict[str, Any]:
 
 @call_exported_p.def_lowering
 def _call_lowering(ctx: Any, *operands: Any, exported: Exported) -> list[Any]:
-    program = exported.program_for(ctx.platform)
+    program, place = exported.program_for(ctx.platform), state.lowered_for
+    count = place.mesh.size if type(place) is Placement else 1
+    if exported.nr_devices not in (1, count):
+        raise errors.value_error(
+            f"Function {exported.fun_name} was exported for {exported.nr_devices} "
+            f"devices and is called in a context with {count} devices, which is not "
+            "allowed. Put an argument on as many devices, or export it for one."
+        )
     given = [operands[position] for position in exported.module_kept_var_idx]
     name = f"call_exported_{exported.fun_name}"
     return programs.call(ctx, exported, program, name, given)

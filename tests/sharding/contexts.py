@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import re
@@ -498,9 +499,90 @@ def lowered_for_arguments_that_lie_elsewhere(lib):
 
 @case
 def pjit_has_the_methods_of_jit(lib):
-    jitted = _pjit(lib, lambda x: x * 2)
+    traced = []
+
+    def double(x):
+        traced.append(1)
+        return x * 2
+
+    jitted = _pjit(lib, double)
+
+    def calls():
+        for mesh in (contextlib.nullcontext(), lib.mesh):
+            with warnings.catch_warnings(), mesh:
+                warnings.simplefilter("ignore")
+                jitted(1.0)
+        return len(traced)
+
+    counts = calls(), calls()
     jitted.clear_cache()
-    return "partial" in str(jitted.lower.__doc__), jitted.eval_shape(1.0).dtype.name
+    program = str(jitted.trace(1.0).jaxpr), jitted.eval_shape(1.0).dtype.name
+    return counts, calls() > counts[1] + 1, program, jitted.lower(1.0).compile()(1.0)
+
+
+@case
+def an_exported_pjit(lib):
+    export = importlib.import_module(f"{lib.name}.export").export
+    return float(export(_pjit(lib, lambda x: x * 2))(1.0).call(3.0))
+
+
+def _exported(lib):
+    export = importlib.import_module(f"{lib.name}.export").export
+    return export(lib.mj.jit(lambda x: x * 2))(lib.put(lib.numbers(8, 8), "x")).call
+
+
+@case
+def exported_for_eight_devices(lib):
+    return _exported(lib)(lib.put(lib.numbers(8, 8), "x"))
+
+
+@case
+def exported_for_eight_devices_called_on_one(lib):
+    return _exported(lib)(lib.numbers(8, 8))
+
+
+@case
+def exported_for_eight_devices_called_on_two(lib):
+    two = lib.sharding.Mesh(lib.mj.devices()[:2], ("x",))
+    return _exported(lib)(lib.put(lib.numbers(8, 8), "x", mesh=two))
+
+
+@case
+def exported_for_eight_devices_called_in_a_jitted_function(lib):
+    return lib.mj.jit(_exported(lib))(lib.numbers(8, 8))
+
+
+@case
+def exported_for_one_device_called_on_eight(lib):
+    export = importlib.import_module(f"{lib.name}.export").export
+    call = export(lib.mj.jit(lambda x: x * 2))(lib.numbers(8, 8)).call
+    return call(lib.put(lib.numbers(8, 8), "x"))
+
+
+def _scaled(lib, *specs):
+    mesh = lib.make_mesh((4, 2), "xy", lib.explicit)
+    shapes = (8, 64), (64, 16), (8, 2), (2, 16)
+    x, y, scale_x, scale_y = (
+        lib.put(lib.numbers(*shape).astype(lib.jnp.bfloat16), *spec, mesh=mesh)
+        for shape, spec in zip(shapes, (*specs, (), ()))
+    )
+    found = lib.lax.scaled_dot(x, y, lhs_scale=abs(scale_x), rhs_scale=abs(scale_y))
+    return found.astype("float32")
+
+
+@case
+def scaled_product_of_cut_rows(lib):
+    return _scaled(lib, ("x",), (None, "y"))
+
+
+@case
+def scaled_product_of_a_cut_contraction(lib):
+    return _scaled(lib, (None, "y"), ())
+
+
+@case
+def scaled_product_of_two_cut_contractions(lib):
+    return _scaled(lib, (None, "y"), ("y",))
 
 
 @case

@@ -184,9 +184,9 @@ def _each(ins: Types, params: Params, outs: Types) -> list[Cut]:
 # ----------------------------------------------------------------------------------
 
 
-@_rules("dot_general")
+@_rules("dot_general", "scaled_dot")
 def _dot_general(ins: Types, params: Params, outs: Types) -> list[Cut]:
-    lhs, rhs = map(cut_of, ins)
+    lhs, rhs = map(cut_of, ins[:2])  # without the scales
     (left, right), (left_batch, right_batch) = params["dimension_numbers"]
     for what, ours, theirs in (
         ("lhs batch dimensions and rhs batch dimensions", left_batch, right_batch),

@@ -199,9 +199,7 @@ def _moved(leaf: Any, sharding: Any) -> Any:
             "`minijax.make_array_from_process_local_data`, or `minijax.device_put` of "
             "an array that all processes have."
         )
-    check_place(leaf, sharding)
-    lies = type(leaf) is Array and leaf.committed
-    if lies and leaf.sharding.is_equivalent_to(sharding, leaf.ndim):
+    if check_place(leaf, sharding):
         return leaf
     if is_spread(sharding):
         moved = put_on_several(leaf, sharding)
@@ -210,24 +208,29 @@ def _moved(leaf: Any, sharding: Any) -> Any:
     return placing.device_put(leaf, sharding)
 
 
-def check_place(leaf: Any, sharding: Any) -> None:
-    """ValueError for an array that is committed elsewhere than `in_shardings` says."""
+def check_place(leaf: Any, sharding: Any) -> bool:
+    """Whether the argument is an array that is committed as `in_shardings` says.
+
+    Raises ValueError for an array that is committed elsewhere.
+    """
     if type(leaf) is not Array:
-        return
+        return False
     if leaf.sharding.memory_kind != sharding.memory_kind:
         raise errors.value_error(
             f"in_shardings names the memory {sharding.memory_kind}, and the argument "
             f"of type {leaf.aval.str_short()} lies in {leaf.sharding.memory_kind}. "
             "Move the argument first: `minijax.device_put(x, sharding)`."
         )
-    if leaf.committed and not leaf.sharding.is_equivalent_to(sharding, leaf.ndim):
-        if leaf.sharding.num_devices > 1 or not sharding.is_fully_replicated:
-            raise errors.value_error(
-                "Sharding passed to jit does not match the sharding on the respective "
-                f"arg. Got jit sharding: {sharding},\narg sharding: {leaf.sharding} "
-                f"for arg type: {leaf.aval.str_short()}. Move the argument first: "
-                "`minijax.device_put(x, sharding)`."
-            )
+    if not leaf.committed or leaf.sharding.is_equivalent_to(sharding, leaf.ndim):
+        return leaf.committed
+    if leaf.sharding.num_devices > 1 or not sharding.is_fully_replicated:
+        raise errors.value_error(
+            "Sharding passed to jit does not match the sharding on the respective "
+            f"arg. Got jit sharding: {sharding},\narg sharding: {leaf.sharding} "
+            f"for arg type: {leaf.aval.str_short()}. Move the argument first: "
+            "`minijax.device_put(x, sharding)`."
+        )
+    return False
 
 
 @jit_api.jit_with_shardings.attach

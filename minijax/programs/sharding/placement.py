@@ -113,10 +113,6 @@ def place(
     return placing.place(values, avals, device)
 
 
-def _content(value: Any) -> Any:
-    return value._array if type(value) is Ref else value
-
-
 def lie_on_several(values: Sequence[Any]) -> bool:
     """Whether one of the values is spread, or two are committed to two devices."""
     places = placing.committed_places(values)
@@ -128,7 +124,7 @@ def _place_on_several(values: Sequence[Any]) -> tuple[Placement, bool, list[Any]
     shardings = []
     buffers = []
     for value in values:
-        content = _content(value)
+        content = value._array if type(value) is Ref else value
         if type(content) is Array and content._placed is not None:
             content._check_alive()
             if content.committed:
