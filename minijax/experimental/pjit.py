@@ -24,7 +24,7 @@ _NOT_GIVEN: Any = object()
 class _Pjit:
     """A jitted function that uses the mesh of `with mesh:` where there is one."""
 
-    def __init__(self, plain: Callable, in_mesh: Callable) -> None:
+    def __init__(self, plain: Any, in_mesh: Any) -> None:
         self._plain = plain
         self._in_mesh = in_mesh
         functools.update_wrapper(self, plain, updated=())
