@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 
 import jax
 import numpy as np
@@ -503,3 +504,22 @@ def test_the_finished_picture_shows_the_values_of_the_step_that_it_repeats():
     assert first < last and strip.scene.marks
     for mark in strip.scene.marks:
         assert mark.parts(first) == mark.parts(last)
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 4])
+def test_arguments_on_top_stand_apart_or_not_at_all(count):
+    """On every page: where a line has no room for them, the bands have them."""
+
+    def product(tree):
+        return sum((w @ w.T).sum() for w in tree.values())
+
+    view = see.grad(product, {f"layer{n}": np.ones((8, 64)) for n in range(count)})
+    (pane,) = [pane for pane in view.frame().panes if pane.kind == "scene"]
+    for scene in filter(None, (pane.scene, pane.middle, pane.narrow)):
+        places = sorted(
+            (mark.x + mark.halo.has["x"], mark.halo.has["width"])
+            for mark in scene.marks
+            if mark.halo and any(key.startswith("atree") for key in mark.keys)
+        )
+        for (x, wide), (after, _) in itertools.pairwise(places):
+            assert x + wide <= after + 1

@@ -105,7 +105,8 @@ class Picture:
         self.bytes = byte_scale(max(own, most), layout.side)
         single = all(len(band.rows) == 1 for band in bands)
         self.top = list(arguments)
-        if not single or len(arguments) > MOST_ARGUMENTS:
+        many = len(arguments) > MOST_ARGUMENTS
+        if not single or many or not self.have_room(arguments):
             self.top = []
         self.forward: dict[str, Placed] = {}
         self.cotangents: dict[str, Placed] = {}
@@ -142,6 +143,17 @@ class Picture:
         return {"tell": told, "holds": (name, values)}
 
     # ---- sizes -----------------------------------------------------------------------
+
+    def have_room(self, arguments: Sequence[GradArgument]) -> bool:
+        """Whether arguments, and on a narrow page their cotangents, fit in a line."""
+        layout, scale = self.layout, self.layout.scale
+        names = [(self.named(a.name), self.named(a.cotangent), a) for a in arguments]
+        left = [glyph(a.shape, name=name, scale=scale).w + 16 for name, _, a in names]
+        right = [glyph(a.shape, name=name, scale=scale).w + 22 for _, name, a in names]
+        # The first of each stand with their middle at their place.
+        room = layout.cotangent - layout.forward + (left[:1] or [0])[0] / 2
+        beside = layout.width - layout.cotangent + (right[:1] or [0])[0] / 2 + 22
+        return sum(left) <= room and (layout.wide or sum(right) <= beside)
 
     def top_height(self) -> float:
         """How high the arguments stand."""
@@ -530,7 +542,7 @@ class Picture:
                 break
             placed = scene.glyph(
                 argument.shape,
-                min(x, layout.width - wide),
+                min(x, layout.width - wide - 4),
                 at,
                 name=name,
                 scale=layout.scale,
@@ -556,7 +568,7 @@ class Picture:
         if rest > 0 and drawn:
             left, base = min(x, layout.width - 44), middle + 10
             if not layout.wide:
-                left, base = layout.gradients - 24, at - 10
+                left, base = before.x - 34, at - 10
             said = f"x {band.alike:,}" if band.alike else f"+ {rest}"
             if layout.wide or not band.alike:
                 scene.text(left, base, said, role="cotangent", size=12, at=up)
