@@ -22,6 +22,9 @@ same programs. Each library is its wheel from PyPI, unchanged; its program in
 `python -m minijax.as_jax program.py`. *The same* means that both print the same text,
 with all digits.
 
+Optax's own tests, in its wheel of 0.2.8, were run by `python -m minijax.as_jax` with
+pytest on 2026-11-26: 2,509 passed; five failed, and these five fail on jax too.
+
 | library | version | what its program does | lines | on minijax |
 |---|---|---|---:|---|
 """
