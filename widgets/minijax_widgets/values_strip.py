@@ -157,7 +157,7 @@ def reduced(kind: str, values: Values) -> str:
     rows, columns = math.prod(sides[:-1]), sides[-1]
     down, across = -(-rows // len(values)), -(-columns // len(values[0]))
     if down * across == 1:
-        return f"reduced to rows of {columns}"
+        return f"flattened to rows of {columns}"
     return f"reduced: means of {down} x {across}"
 
 

@@ -90,9 +90,9 @@ overflow:auto;position:relative}
 |&base}
 ?#table{border-collapse:collapse;border:0;margin:0;font:13px/20px ${CODE};width:100%;
 table-layout:auto;|&base;color:&text}
-?#table td,?#table th{border:0;padding:0 12px 0 8px;text-align:left;line-height:20px;
+?#table :is(td,th){border:0;padding:0 12px 0 8px;text-align:left;line-height:20px;
 vertical-align:top;white-space:pre;|transparent;font-weight:400;max-width:none;width:1px}
-?#table td:last-child,?#table th:last-child{width:auto}
+?#table :is(td,th):last-child{width:auto}
 ?#table thead{border:0}
 ?#table th{color:&constant;font-family:${TEXT}}
 ?#table tr,?#table tr:nth-child(even),?#table tr:hover{
@@ -104,7 +104,7 @@ vertical-align:top;white-space:pre;|transparent;font-weight:400;max-width:none;w
 position:sticky;left:0;|&base}
 ?#prose td{white-space:pre-wrap;font-family:${TEXT};padding-bottom:2px}
 ?#prose td:first-child{white-space:nowrap;color:&constant}
-?#sides td:nth-child(n+2),?#sides th:nth-child(n+2){width:50%}
+?#sides :is(td,th):nth-child(n+2){width:50%}
 ?#table:not(.code):not(.listing):not(.sides) td.rail:last-child{white-space:normal}
 ?##plain td.rail:last-child{min-width:calc(&last + 20px)}
 ?#plain td:first-child:not(:only-child){min-width:min(&first,52ch,24cqw)}
@@ -242,13 +242,14 @@ stroke-linecap:round;stroke-linejoin:round}
 ?#table td{white-space:pre-wrap;overflow-wrap:anywhere}
 ?#code td:first-child{white-space:pre}
 ?td .chip{white-space:normal}
-?td .size{overflow-wrap:normal}
+?td .size{white-space:nowrap}
 ?#listing .rail{display:none}
 ?#grid{display:grid;grid-template-columns:repeat(&columns,auto) minmax(0,1fr)}
 ?#grid tbody{display:contents}
 ?#grid tr{display:grid;grid-template-columns:subgrid;grid-column:1/-1}
 ?#grid tr:is(.on,.rel){|&panel}
-?##grid td{width:auto;min-width:0}
+?##grid td{width:auto}
+?##grid td+td{overflow-wrap:break-word}
 ?#table td.rail:empty{display:none}
 ?#plain td.rail:last-child:nth-child(n+3){grid-column:1/-1;padding-left:4ch}
 ?#prose{grid-template-columns:fit-content(42%) minmax(0,1fr)}
