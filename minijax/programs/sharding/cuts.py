@@ -27,8 +27,8 @@ RULES: dict[str, Rule] = {}
 # Primitives whose types come from programs that they carry.
 CARRYING = frozenset(
     "axis_index call_exported closed_call composite cond custom_jvp_call custom_lin "
-    "custom_linear_solve custom_vjp_call custom_vmap_call jit linear_call pallas_call "
-    "remat2 remat_opt run_state scan shard_map while".split()
+    "custom_linear_solve custom_partitioning custom_vjp_call custom_vmap_call jit "
+    "linear_call pallas_call remat2 remat_opt run_state scan shard_map while".split()
 )
 # Primitives of `shard_map`: those that say themselves how a value varies, and others.
 CASTING = frozenset(
