@@ -4,5 +4,8 @@ In JAX: `jax.experimental.custom_partitioning`.
 """
 
 from minijax.programs.sharding.own_partitions import (
-    custom_partitioning as custom_partitioning,
+    custom_partitioning,
+    custom_partitioning_p,
 )
+
+__all__ = ["custom_partitioning", "custom_partitioning_p"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import functools
 import importlib
+import json
+import pathlib
 import re
 
 CASES = {}
@@ -200,6 +202,20 @@ def shardings_of_xla(lib):
         return mesh, lambda x: x * 2, out.sharding, shardings(lib, ins)
 
     return doubled(lib, "i j -> i j", partition, decode_shardings=False), kinds
+
+
+@case
+def example_of_the_chapter(lib):
+    root = pathlib.Path(__file__).resolve().parents[2]
+    chapter = json.loads((root / "notebooks" / "16_sharding.ipynb").read_text())
+    texts = ["".join(cell["source"]) for cell in chapter["cells"]]
+    (text,) = [text for text in texts if "custom_partitioning(" in text]
+    names = {"jnp": lib.jnp, "custom_partitioning": decorator(lib)}
+    exec(re.search("```python\n(.*?)```", text, re.DOTALL)[1], names)
+    x = lib.put(lib.numbers(8, 8), "x")
+    assert lib.collectives(lib.jnp.fft.fft, x)["all-gather"] == 1
+    assert not any(lib.collectives(names["transform"], x).values())
+    return run(lib, lambda x: abs(names["transform"](x)), x)
 
 
 @case

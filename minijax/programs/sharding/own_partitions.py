@@ -26,6 +26,7 @@ from minijax.core.language import (
 )
 from minijax.core.lowering import is_free_constant, lower_to_module, tensor_type
 from minijax.core.runtime import HloSharding, xc
+from minijax.core.signatures import fun_name
 from minijax.core.state import state
 from minijax.core.trees import tree_flatten, tree_leaves, tree_unflatten
 from minijax.primitives.parallel import manual_lowering
@@ -34,7 +35,7 @@ from minijax.programs.control_flow.bodies import trace_with_consts
 from minijax.programs.custom.custom_forward import CustomFunction, positional_arguments
 from minijax.programs.shard_map.varying import manual_scope
 from minijax.programs.sharding.partitioned import told
-from minijax.programs.sharding.placement import Placement
+from minijax.programs.sharding.placement import Placement, placement_of
 from minijax.programs.sharding.sharding_rules import ShardingRule
 from minijax.support.devices.shardings import (
     GSPMDSharding,
@@ -48,7 +49,7 @@ _TARGET, _NAME = "MinijaxCustomPartitioning", "custom_partitioning"
 custom_partitioning_p = register(Primitive(_NAME, multiple_results=True))
 def_call(custom_partitioning_p, "call")
 custom_partitioning_p.without(
-    "jvp transpose batch", "as JAX's: put it inside of custom_vjp or custom_vmap"
+    "jvp transpose batch", "call it inside of custom_vjp or custom_vmap, as in JAX"
 )
 
 
@@ -66,7 +67,8 @@ class custom_partitioning(CustomFunction):
                         need_replication_factors=("i",))
 
     Args:
-      fun: the function, as it is computed on one device and inside of `shard_map`.
+      fun: the function, as it is computed on one device, inside of `shard_map` and in
+        exported programs, which keep no cuts.
       static_argnums: positions of arguments that are no arrays; the rules get them
         first.
 
@@ -75,6 +77,7 @@ class custom_partitioning(CustomFunction):
 
     def __init__(self, fun: Callable, static_argnums: Sequence[int] = ()) -> None:
         super().__init__(fun)
+        self.partition: Callable | None = None
         self.static_argnums = static_argnums
 
     def def_partition(
@@ -119,11 +122,16 @@ class custom_partitioning(CustomFunction):
         """Call the function.
 
         Raises:
-          AttributeError: if no rule was set.
+          AttributeError: if `def_partition` was not called.
           NotImplementedError: for callbacks of propagation without a `sharding_rule`.
           UnexpectedTracerError: for a traced value in a static position.
           AssertionError: if the function closes over an array.
         """
+        if self.partition is None:
+            raise AttributeError(
+                f"No rule defined for custom_partitioning of {fun_name(self.fun)}: "
+                "call its def_partition."
+            )
         args = positional_arguments(self.fun, args, kwargs)
         statics = tuple(args[i] for i in self.static_argnums)
         if any(map(is_tracer, tree_leaves(statics))):
@@ -136,7 +144,9 @@ class custom_partitioning(CustomFunction):
                 "Shardy cuts programs here: give def_partition a `sharding_rule`; it "
                 "does not call infer_sharding_from_operands or propagate_user_sharding."
             )
-        places = [i for i in range(len(args)) if i not in self.static_argnums]
+        positions = range(len(args))
+        fixed = [positions[i] for i in self.static_argnums]
+        places = [i for i in positions if i not in fixed]
 
         def of_arrays(*arrays: Any) -> Any:
             given = dict(zip(places, arrays))
@@ -171,8 +181,9 @@ class _Rule:
     """What XLA's partitioner asks about one equation of a lowered program."""
 
     def __init__(self, params: dict[str, Any], place: Placement, platform: str) -> None:
-        self.params, self.place, self.platform = params, place, platform
+        self.params, self.platform = params, platform
         self.mesh = Mesh(place.mesh.devices, place.mesh.axis_names)
+        self.place = placement_of(place.devices, (), self.mesh)
 
     def described(self, tree: Any, shapes: Any, shardings: Any) -> Any:
         """The tree of types with shardings that the user's function gets."""
@@ -180,7 +191,7 @@ class _Rule:
         for shape, of_xla in zip(shapes, shardings):
             sharding = GSPMDSharding(tuple(self.place.devices), of_xla)
             if self.params["decode_shardings"]:
-                sharding = told(of_xla, self.mesh, self.place.devices)
+                sharding = told(of_xla, self.place)
             size, dtype = shape.dimensions(), shape.numpy_dtype()
             if isinstance(sharding, NamedSharding):
                 sharding = sharding.of_rank(len(size))
@@ -262,8 +273,15 @@ def _lowering(ctx: Any, *operands: Any, **params: Any) -> Any:
     _rules[text.encode()] = rule
     _owners.setdefault(call, []).append(rule)
     types = list(map(tensor_type, call.out_avals))
-    layouts = {"operand_layouts": None, "result_layouts": None, "api_version": 2}
-    out = hlo_parts.custom_call(_TARGET, types, operands, text, **layouts)
+    out = hlo_parts.custom_call(
+        _TARGET,
+        types,
+        operands,
+        text,
+        api_version=2,
+        operand_layouts=None,
+        result_layouts=None,
+    )
     shards, kinds = params["sharding_rule"], [operand.type for operand in operands]
     if callable(shards):
         shards = shards(*params["static_args"], rule.mesh, kinds, types)

@@ -448,7 +448,7 @@ def _completed(
         return [placement.replicated if one is None else one for one in given]
     chosen = found[len(found) - len(given) :]
     return [
-        told(of_xla, placement.mesh, placement.devices) if one is None else one
+        told(of_xla, placement) if one is None else one
         for one, of_xla in zip(given, chosen, strict=True)
     ]
 
@@ -463,9 +463,10 @@ def _on_mesh_of(aval: Any, sharding: Any, placement: Placement) -> Any:
     return sharding.update(mesh=mesh.update(axis_types=cut.mesh.axis_types))
 
 
-def told(hlo_sharding: Any, mesh: Mesh, devices: Any) -> Any:
+def told(hlo_sharding: Any, placement: Placement) -> Any:
     """XLA's sharding in terms of the user's mesh, if that can express it."""
     try:
-        return NamedSharding(mesh, spec_of_hlo_sharding(hlo_sharding, mesh))
+        spec = spec_of_hlo_sharding(hlo_sharding, placement.mesh)
+        return NamedSharding(placement.mesh, spec)
     except ValueError:
-        return GSPMDSharding(tuple(devices), hlo_sharding)
+        return GSPMDSharding(tuple(placement.devices), hlo_sharding)

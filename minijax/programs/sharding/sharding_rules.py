@@ -40,6 +40,7 @@ class ShardingRule:
     """
 
     def __init__(self, rule: str, **options: Any) -> None:
+        self.given = [repr(rule), *(f"{k}={v!r}" for k, v in options.items())]
         special = {k: f for k, f in options.items() if k.endswith("_factors")}
         self.special: dict[str, tuple] = special
         self.sizes = {k: size for k, size in options.items() if k not in special}
@@ -72,6 +73,9 @@ class ShardingRule:
                 "of its factors, each factor once."
             )
 
+    def __repr__(self) -> str:
+        return f"ShardingRule({', '.join(self.given)})"
+
     def attribute(self, operands: Sequence[Any], results: Sequence[Any]) -> Any:
         """`#sdy.op_sharding_rule` for values of StableHLO types.
 
@@ -99,9 +103,8 @@ class ShardingRule:
                 fits = fits and (len(name) == 1 or whole == size)
         if not fits:
             raise errors.value_error(
-                f"The sharding rule with the arrays {self.arrays}, {self.operands} of "
-                "them operands, does not fit the operation, whose operands and results "
-                f"are {[*map(str, operands)]} and {[*map(str, results)]}."
+                f"{self} does not fit the operation, whose operands and results are "
+                f"{[*map(str, operands)]} and {[*map(str, results)]}."
             )
         places = {factor: place for place, factor in enumerate(sizes)}
         sdy = hlo.sdy
