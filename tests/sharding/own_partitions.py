@@ -175,12 +175,12 @@ def in_shard_map(lib):
 
 @case
 def twice_in_a_loop(lib):
-    function = product(lib)
+    function = transform(lib)
 
     def loop(x):
-        return lib.lax.scan(lambda c, _: (function(c, c), None), x, None, length=2)[0]
+        return lib.lax.scan(lambda c, _: (function(c), None), x, None, length=2)[0]
 
-    return run(lib, loop, lib.put(lib.numbers(8, 8), "x", "y"))
+    return run(lib, loop, lib.put(lib.numbers(8, 8), "x"))
 
 
 @case
