@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import gc
 import importlib
 import json
 import pathlib
@@ -202,6 +203,24 @@ def shardings_of_xla(lib):
         return mesh, lambda x: x * 2, out.sharding, shardings(lib, ins)
 
     return doubled(lib, "i j -> i j", partition, decode_shardings=False), kinds
+
+
+@case
+def compiled_after_its_function_is_gone(lib):
+    """And nothing is kept when the program is gone too."""
+    x = lib.put(lib.numbers(8, 8), "x")
+    lib.mj.clear_caches()
+    lowered = lib.mj.jit(transform(lib)).lower(x)
+    lib.mj.clear_caches()
+    gc.collect()
+    found = lowered.compile()(x)
+    del lowered
+    gc.collect()
+    if lib.name == "minijax":
+        from minijax.programs.sharding import own_partitions
+
+        assert not own_partitions._rules
+    return [found]
 
 
 @case

@@ -17,13 +17,7 @@ from typing import Any
 from minijax.backend import hlo_parts
 from minijax.core import errors, hlo
 from minijax.core.jit import make_jaxpr
-from minijax.core.language import (
-    ClosedJaxpr,
-    Primitive,
-    ShapedArray,
-    is_tracer,
-    register,
-)
+from minijax.core.language import Primitive, ShapedArray, is_tracer, register
 from minijax.core.lowering import is_free_constant, lower_to_module, tensor_type
 from minijax.core.runtime import HloSharding, xc
 from minijax.core.signatures import fun_name
@@ -240,9 +234,8 @@ def _parts(shapes: Any, cuts: Any) -> list[Any]:
     return [ShapedArray(tile.dimensions(), tile.numpy_dtype()) for tile in tiles]
 
 
-# By the text that stands in the call. A rule lives as long as the equation's program.
-_rules: weakref.WeakValueDictionary[bytes, _Rule] = weakref.WeakValueDictionary()
-_owners: weakref.WeakKeyDictionary[ClosedJaxpr, list] = weakref.WeakKeyDictionary()
+# By the text that stands in the call. A rule lives as long as the lowered program.
+_rules: dict[bytes, _Rule] = {}
 
 
 def _partition(ins: Any, in_cuts: Any, out: Any, out_cut: Any, text: bytes) -> tuple:
@@ -271,7 +264,7 @@ def _lowering(ctx: Any, *operands: Any, **params: Any) -> Any:
     rule = _Rule(params, place, ctx.platform)
     text = uuid.uuid4().hex  # no program on disk has it: the functions are of today
     _rules[text.encode()] = rule
-    _owners.setdefault(call, []).append(rule)
+    weakref.finalize(hlo.ir.Context.current, _rules.pop, text.encode())
     types = list(map(tensor_type, call.out_avals))
     out = hlo_parts.custom_call(
         _TARGET,
