@@ -404,3 +404,11 @@ def test_an_equation_of_jax_is_told_by_its_number():
     with pytest.raises(TypeError, match=r"JAX's JaxprEqn. Write `see.jaxpr\("):
         see.why(closed.eqns[0])
     assert "sine of each entry" in see.jaxpr(closed).why(1).text()
+
+
+def test_an_equation_of_a_function_without_source_has_a_picture():
+    made = {"jnp": jnp}
+    exec("def square(x): return jnp.sin(x) * x", made)
+    closed = minijax.make_jaxpr(minijax.grad(made["square"]))(1.0)
+    for eqn in closed.jaxpr.eqns:
+        assert see.why(eqn).frame().steps

@@ -117,14 +117,15 @@ class WhyView(View):
         panes.append(Pane("", told, kind="prose", wide=True))
         steps = []
         span = None
+        users = spans[0] if spans else None  # the user's line
         for number, moment in enumerate(record.moments):
             failed = number == record.telling and record.headline.startswith("why: ")
             detail = first_paragraph(record.message) if failed else details[number]
             # A moment without a place belongs to the place of the one before.
             span = moment.span or span
             marks = mark_of(sources, span, first_pane=0)
-            if not record.headline.startswith("why: ") and span != spans[0]:
-                marks += mark_of(sources, spans[0], first_pane=0)  # the user's line
+            if not record.headline.startswith("why: ") and span != users:
+                marks += mark_of(sources, users, first_pane=0)
             look = "error" if failed else ""
             on = [f"m{number}"]
             steps.append(FrameStep(moment.label, detail, on, marks, look=look))
