@@ -74,6 +74,80 @@ SCRIPTS = {
         answer = [doubled(jnp.ones(3)) * step for _ in range(4)]
         """,
     ),
+    "jit in a function, of two names": (
+        "loop",
+        "a new jit of a lambda",
+        """
+        def doubled(x):
+            f = g = jax.jit(lambda x: x * 2)
+            return f(x) + g(x)
+
+        answer = [doubled(jnp.ones(3)) for _ in range(4)]
+        """,
+    ),
+    "jit in a function, of a parameter's name": (
+        "loop",
+        "a new jit of a lambda",
+        """
+        def doubled(x, f=None):
+            given = f
+            f = jax.jit(lambda x: x * 2)
+            return f(x) if given is None else x
+
+        answer = [doubled(jnp.ones(3)) for _ in range(4)]
+        """,
+    ),
+    "jit in a function, beside a function's own names": (
+        "loop",
+        "a new jit of a lambda",
+        """
+        scale = 2.0
+        later = 5.0
+        later = 6.0
+
+        def unrelated():
+            scale = 3.0
+            return later + scale
+
+        def run(x):
+            f = jax.jit(lambda x: below(x) * scale)
+            return f(x)
+
+        def below(x):
+            return x + 1
+
+        answer = [run(jnp.ones(3)) for _ in range(4)]
+        """,
+    ),
+    "jit in a function, of a name of a star": (
+        "loop",
+        "a new jit of a lambda",
+        """
+        from math import *
+
+        def run(x):
+            f = jax.jit(lambda x: x * sqrt(4.0))
+            return f(x)
+
+        answer = [run(jnp.ones(3)) for _ in range(4)]
+        """,
+    ),
+    "jit in a loop, of names that another function has": (
+        "loop",
+        "a new jit of a lambda",
+        """
+        def unrelated():
+            scale = 3.0
+            return later + scale
+
+        scale = 1.5
+        answer = []
+        for later in range(6):
+            f = jax.jit(lambda x: x * scale)
+            answer.append(f(jnp.ones(3)))
+            np.testing.assert_allclose(scale, 1.5)
+        """,
+    ),
     "jit in a loop, called by keyword": (
         "loop",
         "a new jit of a lambda",
@@ -325,6 +399,23 @@ SCRIPTS = {
             return jax.tree_util.tree_map(lambda leaf: leaf + 1, state)
 
         answer = {"m": jnp.ones((600, 600))}
+        for i in range(4):
+            answer = step(answer)
+        """,
+    ),
+    "not donated, below another decorator": (
+        "donate",
+        "`state` (1,440,000 bytes) is not donated",
+        """
+        def tagged(number):
+            return lambda function: function
+
+        @tagged(3)
+        @jax.jit
+        def step(state):
+            return state + jax.jit(jnp.sin)(1.0)
+
+        answer = jnp.ones((600, 600))
         for i in range(4):
             answer = step(answer)
         """,
@@ -581,14 +672,24 @@ NO_LINES = {
         """,
     ),
     "`ema` was int32 at first and is float32": (
-        "`loss` is float32 and widens it: pass `loss` as int32, or start it as an "
-        "array of dtype float32 if that is meant",
+        "if `loss` widens it, pass `loss` as int32; or start it as an array of dtype "
+        "float32",
         """
         smooth = jax.jit(lambda ema, loss: ema + loss)
         ema = jnp.int32(0)
         for i in range(4):
             ema = smooth(ema, np.float32(i))
         answer = ema
+        """,
+    ),
+    "`count` was int32 at first and is float32": (
+        "if `x` widens it, pass `x` as int32; or start it as an array of dtype float32",
+        """
+        halved = jax.jit(lambda count, x: (count / jnp.int32(2), x * 2))
+        count, x = jnp.int32(8), jnp.ones(3)
+        for _ in range(4):
+            count, x = halved(count, x)
+        answer = count
         """,
     ),
     "a new jit of a lambda is made here at each pass: 3": (
@@ -649,6 +750,82 @@ NO_LINES = {
                 return jax.jit(lambda x: x * 2)(x)
 
         answer = [Model().doubled(jnp.ones(3)) for _ in range(7)]
+        """,
+    ),
+    "a new jit of a lambda is made here at each pass: 8": (
+        "make it once outside of scaled, after what it reads, and pass SCALES to it",
+        """
+        SCALES = []
+
+        def scaled(x):
+            return jax.jit(lambda x: x * sum(SCALES))(x)
+
+        answer = []
+        for i in range(8):
+            SCALES.append(float(i))
+            answer.append(scaled(jnp.ones(3)))
+        """,
+    ),
+    "a new jit of a lambda is made here at each pass: 9": (
+        "make it once, above the loop, and pass SCALES to it",
+        """
+        SCALES = []
+
+        def helped(x):
+            return x * sum(SCALES)
+
+        for i in range(9):
+            SCALES.append(float(i))
+            answer = jax.jit(lambda x: helped(x))(jnp.ones(3))
+        """,
+    ),
+    "a new jit of a lambda is made here at each pass: 10": (
+        "make it once outside of scaled, after what it reads, and pass SCALES to it",
+        """
+        SCALES = {}
+
+        def helped(x):
+            SCALES["last"] = SCALES.get("last", 0.0) + 1.0
+            return x * SCALES["last"]
+
+        def scaled(x):
+            return jax.jit(lambda x: helped(x))(x)
+
+        answer = [scaled(jnp.ones(3)) for i in range(10)]
+        """,
+    ),
+    "is made at line 8 at each pass: 5": (
+        "make it once outside of run, after what it reads, and pass below to it",
+        """
+        def run(x):
+            f = jax.jit(partial(below))
+            return f(x)
+
+        def below(x):
+            return x * 2
+
+        answer = [run(jnp.ones(3)) for _ in range(5)]
+        """,
+    ),
+    "a new jit of a lambda is made at line 9 at each pass: 5": (
+        "(@functools.cache above it, if its arguments can be hashed)",
+        """
+        def doubled(x, fast=True):
+            if fast:
+                f = jax.jit(lambda x: x * 2)
+            return f(x)
+
+        answer = [doubled(jnp.ones(3)) for _ in range(5)]
+        """,
+    ),
+    "a new jit of a lambda is made at line 8 at each pass: 4": (
+        "(@functools.cache above it, if its arguments can be hashed)",
+        """
+        def doubled(x):
+            by = 3.0; f = jax.jit(lambda x: x * 2)
+            return f(x) * by
+
+        answer = [doubled(jnp.ones(3)) for _ in range(4)]
         """,
     ),
     "a new jit of a lambda is made at line 8": (

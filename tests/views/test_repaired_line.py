@@ -504,6 +504,22 @@ MISTAKES |= {
         2,
         None,
     ),
+    "a loop's pair by a name, in a fori_loop": (
+        ["def step(c):", "    out = (c[0], c[1].astype(int))", "    return out"]
+        + ["start = jnp.ones(2), jnp.ones(2)"]
+        + ["def outer(i, x):"]
+        + ["    return lax.while_loop(lambda c: c[0][0] < 3, step, x)"]
+        + ["y = lax.fori_loop(0, 3, outer, start)"],
+        2,
+        None,
+    ),
+    "a loop of another type, in a scan": (
+        ["def step(i, c):", "    return c.astype(int)"]
+        + ["def outer(c, _):", "    return lax.fori_loop(0, 3, step, c), None"]
+        + ["y = lax.scan(outer, jnp.ones(2), None, length=3)"],
+        1,
+        ("    return c.astype(int).astype('float32')", 1),
+    ),
     "a loop's pair by a name": (
         ["def step(c):", "    out = (c[0], c[1].astype(int))", "    return out"]
         + ["start = jnp.ones(2), jnp.ones(2)"]

@@ -347,6 +347,7 @@ def test_a_leak_into_a_list_names_the_call():
 
 
 WEIGHTS = {"w": jnp.ones((4, 8))}
+SQUARE = jnp.ones((4, 4))
 
 
 @pytest.mark.parametrize(
@@ -366,6 +367,16 @@ WEIGHTS = {"w": jnp.ones((4, 8))}
             lambda: jnp.matmul(WEIGHTS["w"] * 2, jnp.ones((4, 3))),
             ["(4,8) @ (4,3)", "   ^     ^"],
             "transpose the first, `(WEIGHTS['w'] * 2).T`.",
+        ),
+        (
+            lambda: SQUARE @ SQUARE[:3].T @ jnp.ones((4, 2)),
+            ["(4,3) @ (4,2)", "   ^     ^"],
+            "transpose the first, `(SQUARE @ SQUARE[:3].T).T`.",
+        ),
+        (
+            lambda: SQUARE[:3].T @ jnp.ones((4, 2)),
+            ["(4,3) @ (4,2)", "   ^     ^"],
+            "transpose the first, `SQUARE[:3]`.",
         ),
         (
             lambda: jnp.inner(jnp.ones((4, 8)), jnp.ones((3, 4))),
@@ -391,6 +402,25 @@ def test_shapes_that_clash_are_drawn(function, shapes, key):
     lines = view.text().splitlines()
     first = next(n for n, line in enumerate(lines) if line.startswith("shapes: "))
     assert [line[8:] for line in lines[first : first + 2]] == shapes
+
+
+CYCLE: list = []
+CYCLE.append(CYCLE)
+
+
+@pytest.mark.parametrize(
+    "local", [{int: 1, float: 2}, {1: 2, "b": 3}, {jnp.sin: 1, jnp.cos: 2}, CYCLE]
+)
+def test_a_local_that_is_no_tree_is_no_matter(local):
+    def half(value):
+        return float(value) / 2
+
+    def f(x):
+        held = local
+        return x * half(x) * len(held)
+
+    record = see.why(caught(lambda: jit(f)(1.0))).recording
+    assert record.repaired == "return value.astype(float) / 2"
 
 
 def test_the_picture_marks_the_sizes_that_clash(show):

@@ -19,6 +19,7 @@ from minijax_lab.explain.flight_facts import Constant, Leaf, Made, Miss, Site
 from minijax_lab.explain.flight_keys import explain
 from minijax_lab.explain.flight_repairs import (
     above_the_loop,
+    acted_on,
     argument_at,
     argument_node,
     assigned,
@@ -196,7 +197,8 @@ class Adviser:
         if isinstance(statement, FUNCTIONS[:2]):
             write = f"move {made.name}, with its decorator, above the loop"
             if loop is not None:
-                changed = free_names(statement) & assigned(loop) - assigned(statement)
+                sets = assigned(loop) | acted_on(source, loop)
+                changed = free_names(statement) & sets - assigned(statement)
                 above = f"# @jit and def {made.name}: move them here"
                 lines = [source.mend(loop.lineno, "", above, "above the loop")]
                 if changed:
@@ -353,10 +355,10 @@ class Adviser:
             leaves = nearest.leaves if nearest is not None else []
             wider = [leaf.path for leaf in leaves if leaf.dtype == now.dtype]
             if wider and "weak" not in was.type and rank(was.dtype) < rank(now.dtype):
-                # What drifts is made wider: which of the two is meant, nobody wrote.
+                # Perhaps by this one: no result says what it was computed from.
                 write = (
-                    f"`{wider[0]}` is {now.dtype} and widens it: pass `{wider[0]}` as "
-                    f"{was.dtype}, or {write} if that is meant"
+                    f"if `{wider[0]}` widens it, pass `{wider[0]}` as {was.dtype}; "
+                    f"or {write}"
                 )
                 lines = []
         else:

@@ -44,7 +44,9 @@ def holds(source: Source, lines: list[Line]) -> bool:
     whole = dict(enumerate(source.lines, 1))
     for line in lines:
         if line.file == source.file and line.old:
-            whole[line.line] = source.indent(line.line) + (line.new or "pass")
+            if not line.new and not source.is_line(source.statement(line.line)):
+                return False
+            whole[line.line] = line.new and source.indent(line.line) + line.new
     try:
         ast.parse("\n".join(whole.values()))
     except SyntaxError:
@@ -78,7 +80,7 @@ def free_names(node: Any) -> set[str]:
     return read - own
 
 
-def assigned(node: Any) -> set[str]:
+def assigned(node: Any, into: bool = True) -> set[str]:
     """The names that statements set, and those of what they write into."""
     names = set()
     for each in ast.walk(node):
@@ -87,10 +89,26 @@ def assigned(node: Any) -> set[str]:
         elif isinstance(each, ast.alias):
             names.add((each.asname or each.name).partition(".")[0])
         elif isinstance(getattr(each, "ctx", None), ast.Store):
-            while isinstance(each, (ast.Attribute, ast.Subscript)):
-                each = each.value
-            names |= {each.id} if isinstance(each, ast.Name) else set()
+            names |= written(each) if into else stored_names(each)
     return names
+
+
+def written(target: Any) -> set[str]:
+    """The name of what a target is, or is a part of."""
+    while isinstance(target, (ast.Attribute, ast.Subscript)):
+        target = target.value
+    return stored_names(target)
+
+
+def acted_on(source: Source, node: Any) -> set[str]:
+    """The names, but of modules, whose methods are called for no result: these may
+    write into what has the name."""
+    imports = (n for n in ast.walk(source.tree) if isinstance(n, ast.Import))
+    modules = set().union(*map(assigned, imports))
+    calls = [n.value for n in ast.walk(node) if isinstance(n, ast.Expr)]
+    methods = [c.func for c in calls if isinstance(c, ast.Call)]
+    called = [each for each in methods if isinstance(each, ast.Attribute)]
+    return set().union(*map(written, called)) - modules
 
 
 def set_in(source: Source, name: str, node: Any) -> Any:
@@ -113,15 +131,21 @@ def names_read(source: Source, node: Any) -> set[str]:
     ahead = free_names(node)
     while ahead:
         read |= ahead
-        made = [
+        called = [
             each
             for each in ast.walk(source.tree)
-            if isinstance(each, FUNCTIONS[:2])
+            if (isinstance(each, FUNCTIONS[:2]) and each.name in ahead)
             or (isinstance(each, ast.Assign) and isinstance(each.value, ast.Lambda))
+            and assigned(each) & ahead
         ]
-        called = [each for each in made if assigned(each) & ahead]
-        ahead = set().union(*(free_names(f) - assigned(f) for f in called)) - read
+        ahead = set().union(*(free_names(f) - own_names(f) for f in called)) - read
     return read
+
+
+def own_names(function: Any) -> set[str]:
+    """The names that a function sets for itself."""
+    named = (n for n in ast.walk(function) if isinstance(n, (ast.Global, ast.Nonlocal)))
+    return assigned(function, into=False) - {name for n in named for name in n.names}
 
 
 def first_line(function: Any) -> int:
@@ -137,8 +161,12 @@ def unsettled(source: Source, call: Any, function: Any) -> list[str]:
         outer.append(around)
         around = source.around(around, FUNCTIONS)
     given = {a.arg for f in outer for a in ast.walk(f.args) if isinstance(a, ast.arg)}
+    lambdas = [each for each in ast.walk(call) if isinstance(each, ast.Lambda)]
+    late = {node for each in lambdas for node in ast.walk(each.body)}
+    early = {n.id for n in {*ast.walk(call)} - late if isinstance(n, ast.Name)}
     imported: set[str] = set()
-    named: dict[str, list[Any]] = {}
+    written_into = acted_on(source, source.tree)
+    named: dict[str, list[Any]] = {name: [None] for name in written_into}
     for node in ast.walk(source.tree):
         scope = source.around(node, FUNCTIONS)
         if isinstance(node, (ast.Import, ast.ImportFrom)) and node.lineno < first:
@@ -154,7 +182,9 @@ def unsettled(source: Source, call: Any, function: Any) -> list[str]:
         elif isinstance(node, (ast.Name, *FUNCTIONS[:2], ast.ClassDef)):
             own = {node.id} if isinstance(node, ast.Name) else {node.name}
             if not isinstance(node, ast.Name) or isinstance(node.ctx, ast.Store):
-                there = source.loop(node) is None and node.lineno < first
+                # What a lambda's body reads may be defined below.
+                below = isinstance(node, FUNCTIONS[:2]) and node.name not in early
+                there = source.loop(node) is None and (below or node.lineno < first)
                 named.setdefault(own.pop(), []).append(node if there else None)
     return sorted(
         name
@@ -162,6 +192,7 @@ def unsettled(source: Source, call: Any, function: Any) -> list[str]:
         if None in named.get(name, [])
         or len(named.get(name, [])) + (name in given) > 1
         or not (name in named or name in imported | given or hasattr(builtins, name))
+        and "*" not in imported
     )
 
 
@@ -216,7 +247,8 @@ def hoisted(
     """A `jit(...)` above its loop; what it reads of the loop becomes an argument."""
     line = call.lineno
     function = call.args[0] if call.args else None
-    changed = sorted(free_names(call) & assigned(loop))
+    sets_in_loop = assigned(loop) | acted_on(source, loop)
+    changed = sorted(free_names(call) & sets_in_loop)
     text = source.segment(call)
     plain = isinstance(statement, ast.Assign) and statement.value is call
     plain = plain and len(statement.targets) == 1
@@ -240,7 +272,7 @@ def hoisted(
         old, new = called, f"{name}({', '.join(given)})"
     names = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == name]
     sets = sum(isinstance(n.ctx, ast.Store) for n in names)
-    within = sorted((names_read(source, call) - {name}) & assigned(loop) - {*changed})
+    within = sorted((names_read(source, call) - {name}) & sets_in_loop - {*changed})
     if within:
         return [], f"make it once, above the loop, and pass {', '.join(within)} to it"
     inner = source.around(call, FUNCTIONS) is not source.around(loop, FUNCTIONS)
@@ -265,9 +297,11 @@ def lifted(source: Source, statement: Any, call: Any, function: Any) -> list[Lin
         own = source.segment(statement.targets[0])
         inside = {n for n in ast.walk(function) if isinstance(n, ast.Name)}
         there = {n for n in ast.walk(source.tree) if isinstance(n, ast.Name)}
-        sets = [n for n in there if n.id == own and isinstance(n.ctx, ast.Store)]
+        sets = [n for n in there if n.id == own and not isinstance(n.ctx, ast.Load)]
+        given = {n.arg for n in ast.walk(function.args) if isinstance(n, ast.arg)}
+        one = len(sets) == len(statement.targets) == 1 and own not in given
         # Its own name, where it means nothing else.
-        if len(sets) == 1 and {n for n in there if n.id == own} <= inside:
+        if one and {n for n in there if n.id == own} <= inside:
             name = own
             mended = source.mend(call.lineno, source.text(call.lineno), "")
     above = f"{name} = {source.segment(call)}"
@@ -470,12 +504,13 @@ def without_option(source: Source, line: int, options: tuple[str, ...]) -> list[
 def with_option(source: Source, line: int, option: str) -> list[Line]:
     """A `jit(...)`, or a decorator, with an option more."""
     statement = source.statement(line)
+    for node in getattr(statement, "decorator_list", []):
+        parts = [node.func, *node.args] if isinstance(node, ast.Call) else [node]
+        if any(map(is_jit, parts)):
+            return [option_added(source, node, option)]  # or partial(jax.jit, ...)
     call = jit_call(statement)
     if call is not None and call.lineno == call.end_lineno:
         return [option_added(source, call, option)]
-    for node in getattr(statement, "decorator_list", []):
-        if is_jit(node) or isinstance(node, ast.Call) and node.args:
-            return [option_added(source, node, option)]  # or partial(jax.jit, ...)
     return []
 
 
@@ -499,7 +534,7 @@ def above_the_loop(source: Source, line: int) -> list[Line]:
     loop = source.loop(statement) if statement is not None else None
     if loop is None or not isinstance(statement, ast.Assign):
         return []
-    if free_names(statement.value) & assigned(loop):
+    if free_names(statement.value) & (assigned(loop) | acted_on(source, loop)):
         return []
     text = source.segment(statement)
     return [

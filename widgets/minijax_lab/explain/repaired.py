@@ -36,6 +36,7 @@ LOGIC = {
     ast.Or: (ast.BitOr(), "logical_or"),
 }
 GRADIENTS = ("grad", "value_and_grad")
+LOOPS = ("fori_loop", "while_loop", "scan")
 LISTS = (ast.Tuple, ast.List, ast.Set, ast.Dict, ast.ListComp, ast.GeneratorExp)
 NO_ARRAYS = (*LISTS, ast.DictComp, ast.JoinedStr, ast.Lambda)
 LIST_GIVEN = re.compile(r"^(\w+) requires .* got <class 'list'> at position (\d+)")
@@ -222,7 +223,9 @@ def given_back(value: ast.expr, fault: Fault) -> ast.expr:
         if changed is None or not np.can_cast(changed[3], changed[2], "same_kind"):
             raise UnsureError  # it would cut off what stands behind the point
         args = [ast.Constant(changed[2])]
-        counts = "fori_loop" in fault.inside  # it carries its count before the value
+        loops = [name for name in fault.inside if name in LOOPS]
+        # A fori_loop is another loop, which carries a count before the value.
+        counts = loops[-2:-1] == ["fori_loop"]
         if bool(changed[1]) != counts:
             raise UnsureError  # a part of the carry
         first = message.startswith("scan") and not counts

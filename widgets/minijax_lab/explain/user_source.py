@@ -90,6 +90,11 @@ class Source:
         before = self.lines[first - 1].encode()[:column].strip()
         return not before and (not behind or behind.startswith("#"))
 
+    def is_line(self, statement: Any) -> bool:
+        """Whether a statement is one whole line."""
+        one = statement is not None and statement.lineno == statement.end_lineno
+        return one and self.is_whole(statement)
+
     def around(self, node: Any, kinds: Any) -> Any:
         """The innermost node of some kinds around another one."""
         node = self.parents.get(node)

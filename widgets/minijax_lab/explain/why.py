@@ -226,11 +226,19 @@ def callers(frames: list[tuple[FrameType, int]]) -> list[tuple[str, Source]]:
     out: up to the first that has no tracer."""
     found = []
     for (inner, _), (outer, _) in zip(frames[::-1], frames[-2::-1]):
-        leaves = tree_util.tree_leaves(dict(outer.f_locals))
-        if not any(isinstance(leaf, Tracer) for leaf in leaves):
+        if not any(map(holds_tracer, [*outer.f_locals.values()])):
             break
         found.append((inner.f_code.co_name, Source(outer.f_code.co_filename)))
     return found
+
+
+def holds_tracer(value: Any) -> bool:
+    """Whether a tracer is a leaf of a value; not of one that cannot be flattened."""
+    try:
+        leaves = tree_util.tree_leaves(value)
+    except Exception:  # keys that cannot be sorted, a list in itself, a user's own rule
+        return False
+    return any(isinstance(leaf, Tracer) for leaf in leaves)
 
 
 def is_hashable_argument(error: BaseException, function: str, name: str) -> bool:
@@ -313,9 +321,9 @@ def operands_at(
 
 def written_behind(operand: ast.expr, behind: str) -> str:
     """An expression with what is to stand behind it: `x.T`, `(a + b).T`."""
+    if behind == ".T" and isinstance(operand, ast.Attribute) and operand.attr == "T":
+        return ast.unparse(operand.value)
     text = ast.unparse(operand)
-    if text.endswith(".T") and behind == ".T":
-        return text[:-2]
     bare = ast.Name, ast.Attribute, ast.Subscript, ast.Call
     return f"{text}{behind}" if isinstance(operand, bare) else f"({text}){behind}"
 
