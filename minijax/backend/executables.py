@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from minijax.core import errors
 from minijax.core.compiler import (
     CompileSettings,
     Executable,
@@ -77,9 +78,16 @@ def serialize(executable: Executable) -> bytes:
     """The program as bytes, for the same jaxlib on the same kind of machine.
 
     One that was read from the cache on disk is compiled again: XLA writes only what it
-    has compiled in this process.
+    has compiled in this process. Raises ValueError for one that `load` gave.
     """
-    return getattr(executable, "compiled_now", executable).loaded.serialize()
+    compiled = getattr(executable, "compiled_now", executable)
+    if compiled.from_disk:
+        raise errors.value_error(
+            "serialize got a program that was itself read from bytes, and XLA writes "
+            "only what it has compiled in this process. Keep the bytes that it was "
+            "read from, or compile the function again: `jit(f).lower(x).compile()`."
+        )
+    return compiled.loaded.serialize()
 
 
 def load(serialized: bytes, devices: Any, settings: CompileSettings) -> Executable:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any
 
-from minijax.backend import executables
+from minijax.backend import executables, lapack, portable_artifacts
 from minijax.backend.build_settings import BuildSettings
 from minijax.backend.disk_cache import cpu_features
 from minijax.compile.stages import Compiled, Traced
@@ -54,7 +54,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
     """(the program as bytes, the tree of its arguments, the tree of its results).
 
     Raises ValueError for a program that calls Python, closes over large arrays or refs,
-    has effects, or runs on devices of several processes.
+    has effects, runs on devices of several processes, or was itself read from bytes.
 
     In JAX: `jax.experimental.serialize_executable.serialize`.
     """
@@ -80,7 +80,8 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
     whole = lowered._replace(context=None, module=None, source=None)
     file = io.BytesIO()
     payload = executables.serialize(program.executable)
-    _Pickler(file).dump((payload, tuple(whole), where, names))
+    targets = portable_artifacts.custom_call_targets(lowered.module)
+    _Pickler(file).dump((payload, targets, tuple(whole), where, names))
     data = file.getvalue()
     return b"".join(_stamps(data)) + data, compiled.in_tree, compiled.out_tree
 
@@ -102,7 +103,8 @@ def deserialize_and_load(
         default all of the backend.
 
     Raises ValueError for bytes that are damaged, that another jaxlib, minijax or kind
-    of machine wrote, or of a program whose devices are not there.
+    of machine wrote, or of a program whose devices are not there; RuntimeError for a
+    backend that is not there.
 
     In JAX: `jax.experimental.serialize_executable.deserialize_and_load`.
     """
@@ -117,12 +119,12 @@ def deserialize_and_load(
                 f"the bytes of the compiled program {what}. Compile it here, and "
                 "serialize it again."
             )
-    devices = execution_devices
-    if devices is None:
-        named = backend is None or isinstance(backend, str)
-        devices = runtime.devices(backend) if named else backend.devices()
-    payload, whole, where, names = _Unpickler(data, devices).load()
+    devices = runtime.devices(backend)
+    if execution_devices is not None:
+        devices = list(execution_devices)
+    payload, targets, whole, where, names = _Unpickler(data, devices).load()
     used, *rest = where
+    lapack.load_for(targets)
     executable = executables.load(payload, used, BuildSettings())
     lowered = lowering.Lowered(*whole)._replace(source=lambda: None)
     if len(rest) == 1:

@@ -123,9 +123,3 @@ def input_shardings(lib):
 def transformed(lib):
     loaded = _on_one(lib, _double, lib.numbers(8, 8))
     return lib.mj.jit(loaded)(lib.numbers(8, 8))
-
-
-@_case
-def twice(lib):
-    x = lib.put(lib.numbers(8, 8), "x")
-    return _again(lib, _on_mesh(lib, _double, x))(x)

@@ -9,6 +9,7 @@ import pytest
 
 import minijax as mj
 import minijax.numpy as jnp
+import minijax_widgets as see
 from minijax.backend.disk_cache import usable_cores
 from minijax.experimental import serialize_executable
 from tests.sharding import serialized
@@ -35,13 +36,15 @@ f = mj.jit(lambda d: {"a": jnp.sin(d["x"]) @ d["x"].T, "b": d["x"].sum()})
 compiled = f.lower({"x": x}).compile()
 answer = {name: np.asarray(out) for name, out in compiled({"x": x}).items()}
 kept = serialize_executable.serialize(compiled)
-sys.stdout.buffer.write(pickle.dumps((kept, answer)))
+root = mj.jit(jnp.linalg.cholesky).lower(np.eye(3, dtype=np.float32) * 4).compile()
+root = serialize_executable.serialize(root)
+sys.stdout.buffer.write(pickle.dumps((kept, answer, root)))
 """
 READS = """
 import pickle, sys, numpy as np, minijax as mj
 from minijax.experimental import serialize_executable
 mj.config.update("jax_num_cpu_devices", int(sys.argv[1]))
-kept, answer = pickle.loads(sys.stdin.buffer.read())
+kept, answer, root = pickle.loads(sys.stdin.buffer.read())
 try:
     out = serialize_executable.deserialize_and_load(*kept)(
         {"x": np.arange(64, dtype=np.float32).reshape(8, 8)}
@@ -51,6 +54,8 @@ except ValueError as error:
 else:
     print(*(np.abs(np.asarray(out[name]) - answer[name]).max() for name in "ab"))
     print(out["a"].sharding.spec, len(out["a"].devices()))
+    root = serialize_executable.deserialize_and_load(*root)
+    print(root(np.eye(3, dtype=np.float32) * 4).sum())
 """
 
 
@@ -69,7 +74,7 @@ def written():
 
 def test_in_another_process(written):
     lines = elsewhere(READS, "8", given=written).decode().splitlines()
-    assert lines == ["0.0 0.0", "P('x',) 8"]
+    assert lines == ["0.0 0.0", "P('x',) 8", "6.0"]
 
 
 def test_devices_that_are_not_there(written):
@@ -96,6 +101,30 @@ def test_one_device(kept):
     loaded = serialize_executable.deserialize_and_load(*kept)
     np.testing.assert_array_equal(loaded(X), mj.jit(lambda x: jnp.tanh(x) * 2)(X))
     assert "HloModule" in loaded.as_text()
+
+
+def test_twice(kept):
+    loaded = serialize_executable.deserialize_and_load(*kept)
+    with pytest.raises(ValueError, match="was itself read from bytes.*compile the fun"):
+        serialize_executable.serialize(loaded)
+
+
+@pytest.mark.parametrize("devices", [None, mj.devices()])
+def test_backend(kept, devices):
+    def read(backend):
+        return serialize_executable.deserialize_and_load(*kept, backend, devices)
+
+    with pytest.raises(RuntimeError, match="Unknown backend nix"):
+        read("nix")
+    for backend in ("cpu", mj.devices()[0].client):
+        np.testing.assert_array_equal(read(backend)(X), np.asarray(jnp.tanh(X) * 2))
+
+
+@pytest.mark.parametrize("view", [see.stages, see.fusion, see.passes])
+def test_views(kept, view):
+    loaded = serialize_executable.deserialize_and_load(*kept)
+    with pytest.raises(TypeError, match="read from bytes has no jaxpr"):
+        view(loaded)
 
 
 def test_pickled(kept):

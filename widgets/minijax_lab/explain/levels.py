@@ -60,7 +60,7 @@ def levels_of(function: Any, args: tuple, kwargs: dict[str, Any]) -> Levels:
     minijax lowers.
 
     Raises TypeError for a program of JAX that has no jaxpr, or whose jaxpr has a
-    primitive that minijax does not have.
+    primitive that minijax does not have, and for a program read from bytes.
     """
     statics: list[str] = []
     donated: tuple[bool, ...] | None = None
@@ -71,11 +71,8 @@ def levels_of(function: Any, args: tuple, kwargs: dict[str, Any]) -> Levels:
     if traced_by_jax is not None:
         closed = ForeignProgram(traced_by_jax, "this view").closed
     elif isinstance(function, STAGES):
-        closed, donated, name = (
-            function._closed,
-            function._donated,
-            stage_name(function),
-        )
+        stage = traced_stage(function)
+        closed, donated, name = stage.jaxpr, stage._donated, stage.fun_name
     elif isinstance(function, (ClosedJaxpr, Jaxpr)):
         closed = function
     else:
@@ -101,11 +98,16 @@ def levels_of(function: Any, args: tuple, kwargs: dict[str, Any]) -> Levels:
     )
 
 
-def stage_name(stage: Any) -> str:
-    """The name of the function of a stage."""
+def traced_stage(stage: Any) -> stages.Traced:
+    """The first stage of a stage; TypeError if it was read from bytes."""
     while not isinstance(stage, stages.Traced):
         stage = stage._traced
-    return stage.fun_name
+    if stage._options is None:  # `deserialize_and_load` made it
+        raise TypeError(
+            "a program read from bytes has no jaxpr, which this view shows. Pass the "
+            "function and its arguments."
+        )
+    return stage
 
 
 def foreign_jaxpr(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
