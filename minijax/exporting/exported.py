@@ -20,7 +20,7 @@ import numpy as np
 
 from minijax.backend import hlo_parts, portable_artifacts
 from minijax.compile import standalone as programs
-from minijax.compile.stages import PLATFORMS, Traced, place_of
+from minijax.compile.stages import PLATFORMS, Traced, Wrapped, place_of
 from minijax.core import dispatch, dtypes, errors, hlo, lowering
 from minijax.core.array import default_device
 from minijax.core.errors import api_boundary
@@ -250,7 +250,7 @@ def export(
     function in the program that later versions may not have; NotImplementedError for
     callbacks into Python, which other processes do not have.
     """
-    if not hasattr(fun_jit, "trace"):
+    if not isinstance(fun_jit, Wrapped):
         raise errors.value_error(
             f"Function to be exported must be the result of `jit` but is: {fun_jit}. "
             "Write `export(minijax.jit(f))`."
@@ -449,7 +449,8 @@ def check_arguments(exported: Exported, avals: Sequence[Any]) -> dict[str, Any]:
 def _call_lowering(ctx: Any, *operands: Any, exported: Exported) -> list[Any]:
     program, place = exported.program_for(ctx.platform), state.lowered_for
     count = place.mesh.size if type(place) is Placement else 1
-    if exported.nr_devices not in (1, count):
+    # An export of a call has no place yet.
+    if place is not None and exported.nr_devices not in (1, count):
         raise errors.value_error(
             f"Function {exported.fun_name} was exported for {exported.nr_devices} "
             f"devices and is called in a context with {count} devices, which is not "

@@ -177,7 +177,7 @@ def _eval_eqn(place: Place, eqn: language.JaxprEqn, inputs: list[Any]) -> Any:
         branches = eqn.params["branches"]
         chosen = branches[min(max(int(inputs[0]), 0), len(branches) - 1)]
         return eval_at(place, chosen.jaxpr, chosen.consts, inputs[1:])
-    if any(_asks_for_place(inner) for inner in language.jaxprs_in_params(eqn.params)):
+    if any(asks_for_place(inner) for inner in language.jaxprs_in_params(eqn.params)):
         return _rules.get(eqn.primitive, _eval_call)(place, eqn, inputs)
     return eqn.primitive.rebind(inputs, eqn.params)
 
@@ -202,13 +202,11 @@ def _number(eqn: language.JaxprEqn, inputs: list[Any]) -> Any:
     return [number] if eqn.primitive.multiple_results else number
 
 
-def _asks_for_place(jaxpr: language.Jaxpr) -> bool:
-    """Whether a program has `program_id` or `num_programs` in it."""
+def asks_for_place(jaxpr: language.Jaxpr) -> bool:
+    """Whether a program, or one inside of it, asks for its place in the grid."""
     return any(
         eqn.primitive in (program_id_p, num_programs_p, axis_index_p)
-        or any(
-            _asks_for_place(inner) for inner in language.jaxprs_in_params(eqn.params)
-        )
+        or any(asks_for_place(inner) for inner in language.jaxprs_in_params(eqn.params))
         for eqn in jaxpr.eqns
     )
 

@@ -34,8 +34,8 @@ from minijax.core.trees import (
 )
 from minijax.kernels.grid_context import (
     Place,
+    asks_for_place,
     dynamic_grid_dim,
-    program_id_p,
     tracing_on,
 )
 from minijax.kernels.memory_spaces import MemorySpace
@@ -107,10 +107,10 @@ class BlockMapping:
     def arguments_read(self) -> list[int]:
         """The arguments on which the index map depends: axes of the grid, scalars."""
         jaxpr = self.index_map_jaxpr.jaxpr
+        if asks_for_place(jaxpr):
+            return list(range(len(jaxpr.invars)))
         needed = {atom for atom in jaxpr.outvars if not isinstance(atom, Literal)}
         for eqn in reversed(jaxpr.eqns):
-            if eqn.primitive is program_id_p:
-                return list(range(len(jaxpr.invars)))
             if eqn.effects or any(var in needed for var in eqn.outvars):
                 needed.update(x for x in eqn.invars if not isinstance(x, Literal))
         return [i for i, var in enumerate(jaxpr.invars) if var in needed]

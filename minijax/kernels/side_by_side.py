@@ -18,7 +18,7 @@ from typing import Any
 from minijax.core import shaping
 from minijax.core.api import vmap
 from minijax.core.language import Jaxpr, Literal, get_aval, jaxprs_in_params
-from minijax.kernels.grid_context import num_programs_p, program_id_p
+from minijax.kernels.grid_context import asks_for_place, num_programs_p, program_id_p
 from minijax.kernels.grid_mappings import BlockMapping, GridMapping
 from minijax.kernels.specs import Blocked, Squeezed
 from minijax.primitives.parallel.variation import axis_index_p
@@ -147,9 +147,8 @@ def _cut(block: BlockMapping, shape: Sequence[int], axis: int, size: int) -> int
     """
     jaxpr = block.index_map_jaxpr.jaxpr
     index = jaxpr.invars[axis]
-    if any(index in eqn.invars for eqn in jaxpr.eqns) or any(
-        eqn.effects or eqn.primitive is program_id_p for eqn in jaxpr.eqns
-    ):
+    moved = any(index in eqn.invars or eqn.effects for eqn in jaxpr.eqns)
+    if moved or asks_for_place(jaxpr):
         return _OTHERWISE
     dims = [d for d, out in enumerate(jaxpr.outvars) if out is index]
     if not dims:

@@ -122,6 +122,7 @@ def test_refusals_are_those_of_jax():
                 "dtype": lambda: exported.call(x, {"a": 2, "b": 3}),
                 "not an array": lambda: exported.call("x", d),
                 "not jitted": lambda: make(lambda x: x),
+                "an array": lambda: make(np.ones((2, 2))),
                 "platform": lambda: for_cuda.call(x, d),
                 "vmap": lambda: lib.vmap(exported.call, (0, None))(ones((2, 3)), d),
                 "jvp": lambda: lib.jvp(lambda x: exported.call(x, d)[0], (x,), (x,)),

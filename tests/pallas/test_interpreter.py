@@ -5,6 +5,7 @@ import pytest
 
 import minijax
 import minijax.numpy as jnp
+from minijax import lax
 from minijax.experimental import pallas as pl
 from minijax.experimental.pallas import tpu as pltpu
 from minijax.experimental.pallas import triton as pltriton
@@ -223,6 +224,24 @@ def test_out_of_bounds_reads_may_have_no_value():
     got = np.asarray(f(jnp.arange(4.0)))
     np.testing.assert_array_equal(got, [2, 3, np.nan, np.nan])
     assert [f.kind for f in pltpu.findings()] == ["out of bounds"]
+
+
+@pytest.mark.parametrize("interpret", [True, WATCHED])
+def test_index_map_that_asks_for_its_place_inside_of_jit_or_cond(interpret):
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...] * 2
+
+    place = minijax.jit(lambda: pl.program_id(0))
+    for ask in (place, lambda: lax.cond(True, place, lambda: 0)):
+        f = pl.pallas_call(
+            kernel,
+            struct(8),
+            grid=(2,),
+            in_specs=[pl.BlockSpec((4,), lambda i, ask=ask: (ask(),))],
+            out_specs=pl.BlockSpec((4,), lambda i: (i,)),
+            interpret=interpret,
+        )
+        np.testing.assert_array_equal(f(X), 2 * np.asarray(X))
 
 
 def test_index_map_out_of_bounds():

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import importlib
+import itertools
 import re
 import threading
 import warnings
@@ -564,7 +565,7 @@ def _scaled(lib, *specs):
     shapes = (8, 64), (64, 16), (8, 2), (2, 16)
     x, y, scale_x, scale_y = (
         lib.put(lib.numbers(*shape).astype(lib.jnp.bfloat16), *spec, mesh=mesh)
-        for shape, spec in zip(shapes, (*specs, (), ()))
+        for shape, spec in itertools.zip_longest(shapes, specs, fillvalue=())
     )
     found = lib.lax.scaled_dot(x, y, lhs_scale=abs(scale_x), rhs_scale=abs(scale_y))
     return found.astype("float32")
@@ -586,6 +587,16 @@ def scaled_product_of_two_cut_contractions(lib):
 
 
 @case
+def scaled_product_of_scales_cut_as_their_arrays(lib):
+    return _scaled(lib, ("x",), (None, "y"), ("x",), (None, "y"))
+
+
+@case
+def scaled_product_of_scales_cut_otherwise(lib):
+    return _scaled(lib, ("x",), (), ("y",))
+
+
+@case
 def devices_of_an_exported_program(lib):
     export = importlib.import_module(f"{lib.name}.export").export
     jitted = lib.mj.jit(lambda x: x * 2)
@@ -594,3 +605,12 @@ def devices_of_an_exported_program(lib):
         used = export(jitted)(lib.numbers(8, 8))
     made = cut, cut.vjp(), used, export(jitted)(1.0)
     return [each.nr_devices for each in made]
+
+
+@case
+def an_exported_program_exported_again(lib):
+    export = importlib.import_module(f"{lib.name}.export").export
+    x = lib.put(lib.numbers(8, 8), "x")
+    once = export(lib.mj.jit(lambda x: x * 2))(x)
+    again = export(lib.mj.jit(once.call))(x)
+    return [again.nr_devices, lib.mj.jit(again.call)(x) + 0]

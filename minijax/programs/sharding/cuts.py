@@ -184,9 +184,20 @@ def _each(ins: Types, params: Params, outs: Types) -> list[Cut]:
 # ----------------------------------------------------------------------------------
 
 
-@_rules("dot_general", "scaled_dot")
+@_rules("scaled_dot")
+def _scaled_dot(ins: Types, params: Params, outs: Types) -> list[Cut]:
+    for array, scale in zip(ins[:2], ins[2:]):
+        if any(s and s != a for a, s in zip(cut_of(array), cut_of(scale))):
+            fail(
+                "scaled_dot requires scales that are cut as their arrays or not at "
+                f"all, got {told([array, scale])}. Reshard one of them."
+            )
+    return _dot_general(ins[:2], params, outs)
+
+
+@_rules("dot_general")
 def _dot_general(ins: Types, params: Params, outs: Types) -> list[Cut]:
-    lhs, rhs = map(cut_of, ins[:2])  # without the scales
+    lhs, rhs = map(cut_of, ins)
     (left, right), (left_batch, right_batch) = params["dimension_numbers"]
     for what, ours, theirs in (
         ("lhs batch dimensions and rhs batch dimensions", left_batch, right_batch),
