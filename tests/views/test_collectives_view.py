@@ -160,6 +160,27 @@ def test_a_ring_is_drawn_as_a_ring(opcode, n, sizes):
     )
 
 
+@pytest.mark.parametrize("sizes", [WIDE, NARROW_RING])
+@pytest.mark.parametrize("opcode", ["all-reduce", "collective-permute"])
+def test_long_names_of_axes_are_cut_and_do_not_overlap(opcode, sizes):
+    """The text goes below the title, and the names of columns keep their places."""
+    names = ["d" * 60, "m" * 60]
+    mesh = MeshFacts([MeshAxis(n, 2) for n in names], list(range(4)), "", named=True)
+    one = Collective(opcode, "", [[0, 1], [2, 3]], names, 16, 16, "", itemsize=4)
+    scene, count = Scene(sizes.width, 100), rounds(opcode, 2)
+    Drawing(scene, mesh, one, sizes, "c0", 0, count, ring(opcode, 2)).draw(0)
+    assert min(mark.x for mark in scene.marks) >= 0
+    parts = [part for mark in scene.marks for part in mark.drawn if part.tag == "text"]
+    said = [part.text for part in parts]
+    for place in ("=0", "=1"):
+        assert sum(text.endswith("..." + place) for text in said) == 2
+    assert all(len(text) < 30 for text in said if "=" in text)
+    assert ("dark: the device has it whole; amber: what moves" in said) == (
+        opcode == "all-reduce"
+    )
+    assert ("a number: which part of the array" in said) == (opcode == "all-reduce")
+
+
 def test_a_listing_begins_at_the_function():
     """Of a file only what the spans are in is shown, with the marks at their place."""
     lines = ["import os", "", "def f(x):", "    return g(x)", "", "y = f(1)", "z = 2"]

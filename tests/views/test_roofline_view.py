@@ -38,7 +38,7 @@ def test_a_chain_waits_for_memory_and_a_product_does_not() -> None:
     assert dot.operations == 10 * 2**20 and dot.bytes == 8 * 2**20
     told = seconds_in_words(8 * 2**20 / 1e11)
     assert f"{told}, modelled; memory is the bound for 100% of it" in view.text()
-    counted = "sine counted as one operation for each number"
+    counted = f"sine: {5 * 2**20:,} results, each counted as one operation though"
     assert counted in view.text() and counted in view.frame().panes[1].title
     view = see.fusion(lambda a, b: a @ b, *[floats(512, 512)] * 2, roofline=SMALL)
     told = seconds_in_words(2 * 512**3 / 1e12)

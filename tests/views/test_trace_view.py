@@ -15,6 +15,7 @@ from minijax import jit, make_jaxpr, vmap
 from minijax_lab.explain import small_values
 from minijax_lab.explain import trace as recorded
 from minijax_lab.explain.recording import Recording, span_text
+from minijax_widgets.values_strip import reduced
 
 X = np.ones(2, np.float32)
 W = jnp.ones((2, 2))
@@ -426,6 +427,9 @@ def test_an_array_with_a_long_side_is_drawn_reduced(show):
     box = strip.locator('[data-n="c"]').bounding_box()
     page.mouse.move(box["x"] + 3, box["y"] + 3)
     assert page.locator(".mj-detail").inner_text() == "c[0, 0] = 128"
+    for kind in ("f32[64@x,4]", "f32[64@(x,y),4]", "f32[64,4]{V:x}"):
+        assert reduced(kind, [[0.0] * 4] * 32) == "reduced: means of 2 x 1"
+        assert reduced(kind, [[0.0] * 4] * 64) == ""
     deep = see.trace(lambda x: x * 2.0, np.ones((2, 3, 4)))
     assert np.shape(deep.recording.values["a"]) == (6, 4)
     large = see.trace(lambda x: x * 2.0 + 1.0, np.ones((64, 64)))

@@ -19,6 +19,7 @@ from minijax_widgets.placement_scene import (
     Sizes,
     dress,
     lay_mesh,
+    mesh_room,
     name_axes,
     names_of,
 )
@@ -55,7 +56,11 @@ class Drawing:
         """Draws the collective; returns the lower end."""
         scene, mesh, each, sizes = self.scene, self.mesh, self.each, self.sizes
         title = f"{each.opcode}{over(each)}"
-        placed = scene.text(6, y + 15, title, size=16, weight=700, key=self.key)
+        *above, last = wrap(title, int(sizes.width / text_width("m", 16, weight=700)))
+        for part in above:
+            scene.text(6, y + 15, part, size=16, weight=700, key=self.key)
+            y += 20
+        placed = scene.text(6, y + 15, last, size=16, weight=700, key=self.key)
         x = placed.x + placed.w + 20
         many = count_in_words(len(each.groups), "group")
         if each.opcode == "collective-permute":
@@ -63,9 +68,10 @@ class Drawing:
         said = f"{many}, {each.bytes:,} B given by each device"
         if each.opcode != "collective-permute":
             said = f"{many} of {each.size}, {each.bytes:,} B given by each device"
-        if not sizes.beside:
-            x, y = 6.0, y + 20
         letters = int((sizes.width - x) / text_width("m", 14, weight=600))
+        if not sizes.beside or above or letters < 20:
+            x, y = 6.0, y + 20
+            letters = int((sizes.width - x) / text_width("m", 14, weight=600))
         for part in wrap(said, letters):
             scene.text(x, y + 15, part, role="meshy", size=14, weight=600)
             y += 20
@@ -86,13 +92,15 @@ class Drawing:
         if self.stands_in_a_ring():
             return self.ring(y)
         gap = (58.0, 34.0) if sizes.beside else (40.0, 30.0)
-        room = (sizes.width - 70) / mesh.axes[-1].size - gap[0]
+        left = 60.0 if len(mesh.axes) == 1 else mesh_room(mesh)
+        wide = sizes.width - left - 10
+        room = wide / mesh.axes[-1].size - gap[0]
         w = min(sizes.device[0] + 8, max(room, 60)) if len(mesh.axes) > 1 else 90.0
         if sizes.beside:
             w = max(w, min(150.0, room))
         h = sizes.device[1] + STRIP - 10
         high = 30 + 14 * (len(mesh.axes) > 2)
-        laid = lay_mesh(mesh, 60, y + high, (w, h), gap, sizes.width - 70)
+        laid = lay_mesh(mesh, left, y + high, (w, h), gap, wide)
         if len(mesh.axes) == 1:
             laid = replace(laid, corners=around(laid.corners))
         groups = [group for group in each.groups if max(group) < len(laid.corners)]
@@ -409,10 +417,15 @@ class Drawing:
             for at, said in zip(columns, (f"{way.rounds}", size_in_words(way.sent))):
                 scene.text(at, y, said, weight=weight, anchor="end")
         y += 24
+        whole = self.each.opcode == "collective-permute"
         if self.stands_in_a_ring() and self.adds():
             scene.note(x, y, "a number: so many devices are in this sum")
             y += 18
-        scene.note(x, y, "dark: the device has it whole; amber: what moves")
+        elif not self.stands_in_a_ring() and not whole:
+            scene.note(x, y, "a number: which part of the array")
+            y += 18
+        told = "" if whole else "dark: the device has it whole; "
+        scene.note(x, y, f"{told}amber: what moves")
         return y + 8
 
 

@@ -26,7 +26,7 @@ from minijax_widgets.glyph import (
     text_width,
     words,
 )
-from minijax_widgets.scene import Scene, Times
+from minijax_widgets.scene import Scene, Times, fitting
 
 # The inks of a mesh's axes, in order; further axes have names only.
 INKS = ("mesh", "meshy", "meshz")
@@ -416,11 +416,17 @@ def draw_mesh(
 
 
 def mesh_room(mesh: MeshFacts) -> float:
-    """Returns the room to the left of a mesh that the names there need."""
+    """Returns the room to the left of a mesh that the names there take."""
     if not mesh.named or len(mesh.axes) == 1:
         return 20.0
     rows = mesh.axes[-2]
-    return 12 + text_width(f"{rows.name}={rows.size - 1}", 11, weight=600)
+    return 12 + text_width(numbered(rows.name, rows.size - 1), 11, weight=600)
+
+
+def numbered(name: str, place: int, room: float = 110.0) -> str:
+    """Returns an axis and a place along it, the name cut with dots to fit the room."""
+    said = f"={place}"
+    return fitting(name, room - text_width(said, 12, True)) + said
 
 
 def name_axes(scene: Scene, mesh: MeshFacts, picture: MeshPicture) -> None:
@@ -443,12 +449,15 @@ def name_axes(scene: Scene, mesh: MeshFacts, picture: MeshPicture) -> None:
     for row in range(rows.size):
         if row * columns.size < len(picture.corners):
             cy = picture.corners[row * columns.size][1] + h / 2 + 4
-            said = f"{rows.name}={row}"
+            said = numbered(rows.name, row)
             ink = ink_of(mesh, rows.name)
             scene.text(x0 - 6, cy, said, role=ink, size=11, anchor="end", weight=600)
+    pitch = 110.0
+    if columns.size > 1 and len(picture.corners) > 1:
+        pitch = picture.corners[1][0] - x0
     for column in range(min(columns.size, len(picture.corners))):
         cx = picture.corners[column][0] + w / 2
-        said = f"{columns.name}={column}"
+        said = numbered(columns.name, column, pitch - 8)
         options: Any = {"size": 11, "anchor": "middle", "weight": 600}
         scene.text(cx, y0 - 5, said, role=ink_of(mesh, columns.name), **options)
     for block in range(1 if len(mesh.axes) > 2 else 0, len(picture.corners) // inside):

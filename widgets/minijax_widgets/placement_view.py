@@ -248,7 +248,7 @@ class PlacementView(View):
         y += 18
         start = self.starts[number]
         right, low = draw_array(scene, value, mesh, x, y, sizes, prefix, start)
-        mesh_x, mesh_y = x + 54, low + 44
+        mesh_x, mesh_y = x + mesh_room(mesh), low + 44
         if sizes.beside:
             mesh_x, mesh_y = right + 20 + mesh_room(mesh), y + 22
         mesh_y += 14 * (len(mesh.axes) > 2)

@@ -63,8 +63,9 @@ def counted_of(roof: Roofline) -> str:
     if not roof.functions:
         return ""
     some = " and ".join(roof.functions[:2]) + (", ..." if roof.functions[2:] else "")
-    some += " counted as one operation for each number, and take more"
-    return f"{some}: {roof.functions_run:,} of them in all"
+    told = f"{some}: {roof.functions_run:,} results"
+    told += ", loops of unknown length once" * bool(roof.unknown)
+    return f"{told}, each counted as one operation though it takes more"
 
 
 def table(

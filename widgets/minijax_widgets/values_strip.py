@@ -7,6 +7,7 @@ right; on narrow pages below. A step changes what the places show, never the pla
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -150,8 +151,9 @@ class Strip:
 def reduced(kind: str, values: Values) -> str:
     """Returns what a cell is, of an array whose type says that it has more numbers or
     more axes than there are rows and columns; else ""."""
-    _, _, inside = kind.partition("[")
-    sides = [int(size) for size in inside.rstrip("]").split(",") if size.isdigit()]
+    # Of a type such as f32[64@x,4]{V:y} the sizes, without the axes of a mesh.
+    inside = kind.partition("[")[2].partition("]")[0]
+    sides = [int(size) for size in re.findall(r"(?:^|,)(\d+)", inside)]
     if len(sides) < 3 and math.prod(sides) <= len(values) * len(values[0]):
         return ""
     rows, columns = math.prod(sides[:-1]), sides[-1]

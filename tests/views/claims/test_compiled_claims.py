@@ -210,7 +210,9 @@ def test_the_roofline_counts_operations_as_xla_does(case) -> None:
     else:
         assert operations == least
     if functions:
-        assert f": {roof.functions_run:,} of them in all" in view.text()
+        assert f": {roof.functions_run:,} results" in view.text()
+        told = "results, loops of unknown length once, each counted" in view.text()
+        assert told == bool(roof.unknown)
     turns = 5 if case.name == "updates_in_a_loop" else 1
     assert roof.functions_run == functions * turns
 

@@ -930,12 +930,14 @@ export class Player {
     if (!this.#panes[pane]?.pane.rows.length) pane = selected?.pane ?? this.#mainPane();
     if (pane < 0) return;
     const shown = this.state.shown(pane);
-    let row = selected?.pane === pane ? selected.row : this.#currentRow(pane);
-    const start = row;
+    const here = selected?.pane === pane ? selected.row : -1;
+    const start = here < 0 ? this.#currentRow(pane) : here;
+    let row = start;
     do row += by;
     while (row >= 0 && row < shown.length && !shown[row]);
-    if (row < 0 || row >= shown.length || row === start) return;
-    this.select({ pane, row });
+    // At an end it stays, and is selected there.
+    if (!shown[row]) row = start;
+    if (shown[row] && row !== here) this.select({ pane, row });
   }
 
   /** The pane whose rows are steps, else the first with rows. */

@@ -56,8 +56,7 @@ const RULES = `
 .live{container-type:inline-size;font:13px/20px ${TEXT};color:&text;
 |&base;padding:8px 12px;border-radius:4px;outline-offset:2px;text-align:left}
 ?*{box-sizing:border-box}
-.live:focus-visible,?button:focus-visible,?input:focus-visible,
-?.pane:focus-visible,?tr:focus-visible{outline:2px solid &value;outline-offset:2px}
+.live:focus-visible,?:is(button,input,.pane,tr):focus-visible{outline:2px solid &value;outline-offset:2px}
 ?.pane:focus-visible{outline-offset:-2px}
 .still{display:flex;flex-wrap:wrap;gap:4px 12px;align-items:baseline;margin:0 0 8px}
 .still .head{flex:1 1 220px;margin:0}
@@ -208,6 +207,7 @@ stroke-linecap:round;stroke-linejoin:round}
 .panes:has(.strip-pane) .pane{max-height:max(360px,100vh - 400px)}
 .map{position:sticky;bottom:0;left:0;height:0}
 ?.map svg{position:absolute;right:8px;bottom:8px;|&base;border:1px solid &line;overflow:hidden;cursor:pointer;touch-action:none}
+?.map svg:not(:hover){opacity:.8}
 ?.map .halo{display:none}
 ?.map>svg>rect{fill:&value-wash;fill-opacity:.5;stroke:&value;vector-effect:non-scaling-stroke}
 .live:fullscreen{overflow:auto}
@@ -248,7 +248,7 @@ stroke-linecap:round;stroke-linejoin:round}
 ?#grid tbody{display:contents}
 ?#grid tr{display:grid;grid-template-columns:subgrid;grid-column:1/-1}
 ?#grid tr:is(.on,.rel){|&panel}
-?##grid td{width:auto}
+?##grid td{width:auto;min-width:0}
 ?##grid td+td{overflow-wrap:break-word}
 ?#table td.rail:empty{display:none}
 ?#plain td.rail:last-child:nth-child(n+3){grid-column:1/-1;padding-left:4ch}
