@@ -158,16 +158,19 @@ def test_each_text_of_a_long_program_is_whole_and_opens_in_parts() -> None:
         assert max(b - a for a, b in zip(starts, starts[1:])) == 101
 
 
-def test_jaxprs_of_both_libraries() -> None:
-    mine = see.stages(minijax.make_jaxpr(softmax)(X))
+def test_a_jaxpr_of_minijax() -> None:
+    view = see.stages(minijax.make_jaxpr(softmax)(X))
+    assert "3 lines, 5 equations" in view.text()
 
+
+@pytest.mark.later_jax("views run jaxprs of jax 0.10, and say so of a later one")
+def test_a_jaxpr_of_jax() -> None:
     def theirs(x):
         e = jax.numpy.exp(x - jax.numpy.max(x))
         return e / jax.numpy.sum(e)
 
-    of_jax = see.stages(jax.make_jaxpr(theirs)(X))
-    for view, lines in ((mine, 3), (of_jax, 2)):
-        assert f"{lines} lines, 5 equations" in view.text()
+    view = see.stages(jax.make_jaxpr(theirs)(X))
+    assert "2 lines, 5 equations" in view.text()
 
 
 def test_nothing_to_do_and_wrong_targets() -> None:

@@ -113,7 +113,13 @@ def read_program(made: Made, is_users: Callable[[str], bool]) -> ProgramFacts | 
     for kernel in kernels_of(module):
         instruction = module.instructions[kernel.instruction]
         members = [module.instructions[number] for number in kernel.members]
+        opcode = instruction.opcode.removesuffix("-start")
         framed = [m for m in [instruction, *members] if m.frame in lines]
+        if not framed and opcode in EXCHANGES:
+            # jaxlib 0.12 gives none to an argument's gathering: its reader's is taken.
+            own = kernel.instruction
+            readers = [m for m in module.instructions if own in m.operands]
+            framed = [m for m in readers if m.frame in lines]
         line = lines[framed[-1].frame or 0] if framed else 0
         times = kernel.times or 1
         operations = [m.opcode for m in members if m.opcode not in PLAIN]
@@ -121,7 +127,6 @@ def read_program(made: Made, is_users: Callable[[str], bool]) -> ProgramFacts | 
         kernels.append(
             KernelFacts(name, line, kernel.read * times, kernel.written * times, times)
         )
-        opcode = instruction.opcode.removesuffix("-start")
         if opcode in EXCHANGES:
             last = instruction.op_name.rpartition("/")[2]
             asked = any(last.startswith(word) for word in ASKED)
