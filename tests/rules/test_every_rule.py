@@ -128,6 +128,7 @@ REACHED_ELSEWHERE = {
     "sharding_constraint": "tests/sharding/automatic.py",
     "reshard": "tests/sharding/explicit.py",
     "inspect_sharding": "tests/sharding/automatic.py",
+    "custom_partitioning": "tests/sharding/own_partitions.py",
     **dict.fromkeys(
         "all_gather_invariant psum_invariant pvary shard_map".split(),
         "tests/sharding/manual.py",

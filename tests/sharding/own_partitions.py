@@ -101,6 +101,11 @@ def with_static(lib, text="(a b) j -> (a b) j, j", **sizes):
     return function
 
 
+def fewer(lib):
+    devices = lib.mj.devices()[:2]
+    return lib.Named(lib.mj.make_mesh((2,), ("z",), devices=devices), lib.P("z"))
+
+
 def doubled(lib, rule, partition=None, **options):
     def same(mesh, ins, out):
         return mesh, lambda x: x * 2, out.sharding, shardings(lib, ins)
@@ -172,6 +177,29 @@ def in_shard_map(lib):
         out_specs=lib.P("x"),
     )
     return run(lib, inside, lib.put(lib.numbers(8, 8), "x"))
+
+
+def partly_manual(lib, partition=None):
+    """Shards of x by hand; XLA cuts each of them over the two devices of y."""
+
+    def same(mesh, ins, out):
+        return mesh, lambda x: x * 2, out.sharding, shardings(lib, ins)
+
+    function = decorator(lib)(lambda x: x * 2)
+    function.def_partition(partition or same, sharding_rule="i j -> i j")
+    inside = lib.mj.shard_map(
+        function,
+        mesh=lib.mesh,
+        in_specs=lib.P("x"),
+        out_specs=lib.P("x"),
+        axis_names={"x"},
+    )
+    return run(lib, inside, lib.put(lib.numbers(8, 8), "x", "y"))
+
+
+@case
+def in_a_partly_manual_shard_map(lib):
+    return partly_manual(lib)
 
 
 @case
@@ -278,6 +306,10 @@ BAD_PARTITIONS = {
         m, lambda x: x.sum(0), o.sharding, shardings(lib, i)
     ),
     "with a spec": lambda lib, m, i, o: (m, lambda x: x, o.sharding, (lib.P("x"),)),
+    "of too many dimensions": lambda lib, m, i, o: (
+        m, lambda x: x, lib.on("x", None, None, mesh=m), shardings(lib, i)
+    ),
+    "of three": lambda lib, m, i, o: (m, lambda x: x, o.sharding),
     "that raises": lambda lib, m, i, o: 1 / 0,
 }  # fmt: skip
 for _name, _bad in BAD_PARTITIONS.items():
@@ -285,6 +317,41 @@ for _name, _bad in BAD_PARTITIONS.items():
     @functools.partial(CASES.__setitem__, f"a partition {_name}")
     def _(lib, bad=_bad):
         return doubled(lib, "i j -> i j", functools.partial(bad, lib))
+
+
+def printed(lib, x):
+    lib.debug.print("a part")
+    return x
+
+
+# XLA ends the process of jax.
+FATAL_PARTITIONS = {
+    "that prints": lambda lib, m, i, o: (
+        m, functools.partial(printed, lib), o.sharding, shardings(lib, i)
+    ),
+    "that calls Python": lambda lib, m, i, o: (
+        m, lambda x: lib.mj.pure_callback(abs, x, x), o.sharding, shardings(lib, i)
+    ),
+    "over fewer devices": lambda lib, m, i, o: (
+        m, lambda x: x, fewer(lib), (fewer(lib),)
+    ),
+}  # fmt: skip
+for _name, _bad in FATAL_PARTITIONS.items():
+
+    @functools.partial(CASES.__setitem__, f"a partition {_name}")
+    def _(lib, bad=_bad):
+        if lib.name == "jax":
+            raise lib.mj.errors.JaxRuntimeError("the process is over")
+        return doubled(lib, "i j -> i j", functools.partial(bad, lib))
+
+
+@case
+def parts_of_a_part_by_the_whole_mesh(lib):
+    """XLA cuts over the two devices of y there, and ends the process of jax."""
+    if lib.name == "jax":
+        raise lib.mj.errors.JaxRuntimeError("the process is over")
+    spec = lib.on(None, "y")
+    return partly_manual(lib, lambda m, *_: (m, lambda x: x * 2, spec, (spec,)))
 
 
 RULES = [
@@ -318,6 +385,7 @@ RULES = [
     ("", {}),
     ("_i j -> _i j", {}),
     ("i j -> i j", {"q": 1.5}),
+    ("i j -> i j", {"foo_factors": ("i",)}),
     ("(i k) j -> i k", {"i": 2, "k": 4}),
     ("(i k) j -> k i", {"i": 2}),
     ("i i -> i i", {}),
@@ -337,9 +405,18 @@ for _rule, _options in RULES:
         return doubled(lib, lambda *_: (rule, options))
 
 
+for _found in (3, ("i j -> i j",), ("i j -> i j", {}, 3), (3, {})):
+
+    @functools.partial(CASES.__setitem__, f"a function that gives {_found}")
+    def _(lib, found=_found):
+        return doubled(lib, lambda *_: found)
+
+
 @case
-def a_function_without_a_rule(lib):
-    return doubled(lib, lambda *_: 3)
+def static_without_a_hash(lib):
+    function = decorator(lib)(lambda x, k: x * k[0], static_argnums=(1,))
+    function.def_partition(lambda *_: None, sharding_rule="i j -> i j")
+    return lib.mj.jit(lambda x: function(x, [2]))(lib.numbers(8, 8))
 
 
 @case

@@ -9,6 +9,7 @@ In JAX: `jax/_src/custom_partitioning.py`.
 
 from __future__ import annotations
 
+import math
 import uuid
 import weakref
 from collections.abc import Callable, Sequence
@@ -119,6 +120,7 @@ class custom_partitioning(CustomFunction):
           AttributeError: if `def_partition` was not called.
           NotImplementedError: for callbacks of propagation without a `sharding_rule`.
           UnexpectedTracerError: for a traced value in a static position.
+          TypeError: for a static argument without a hash, while something traces.
           AssertionError: if the function closes over an array.
         """
         if self.partition is None:
@@ -148,6 +150,13 @@ class custom_partitioning(CustomFunction):
 
         arrays = tuple(args[i] for i in places)
         leaves, in_tree = tree_flatten(arrays)
+        try:
+            hash(statics if any(map(is_tracer, leaves)) else ())
+        except TypeError as error:
+            raise errors.type_error(
+                f"custom_partitioning: the static arguments {statics} have no hash "
+                f"({error}). Pass a tuple instead of a list."
+            ) from None
         call, consts, out_tree = trace_with_consts(of_arrays, arrays, _NAME)
         if consts:
             raise errors.with_facts(
@@ -178,13 +187,17 @@ class _Rule:
         self.params, self.platform = params, platform
         self.mesh = Mesh(place.mesh.devices, place.mesh.axis_names)
         self.place = placement_of(place.devices, (), self.mesh)
+        # The devices that XLA cuts over: along Manual axes nothing is left to cut.
+        sizes, manual = place.mesh.shape_tuple, manual_lowering.current_axes()
+        self.count = math.prod(size for axis, size in sizes if axis not in manual)
 
     def described(self, tree: Any, shapes: Any, shardings: Any) -> Any:
         """The tree of types with shardings that the user's function gets."""
         leaves = []
         for shape, of_xla in zip(shapes, shardings):
             sharding = GSPMDSharding(tuple(self.place.devices), of_xla)
-            if self.params["decode_shardings"]:
+            in_mesh = of_xla.num_devices() in (0, self.mesh.size)
+            if self.params["decode_shardings"] and in_mesh:
                 sharding = told(of_xla, self.place)
             size, dtype = shape.dimensions(), shape.numpy_dtype()
             if isinstance(sharding, NamedSharding):
@@ -200,32 +213,51 @@ class _Rule:
         statics = self.params["static_args"]
         partition = self.params["partition"](*statics, self.mesh, arguments, results)
         mesh, fun, out_shardings, in_shardings = partition
-        in_cuts = _for_xla(in_tree, in_shardings, ins)
-        out_cuts = _for_xla(out_tree, out_shardings, outs)
+        in_cuts = _for_xla(in_tree, in_shardings, ins, self.count)
+        out_cuts = _for_xla(out_tree, out_shardings, outs, self.count)
         arguments = tree_unflatten(in_tree, _parts(ins, in_cuts))
         with manual_scope(mesh, mesh.axis_names, False):
             closed = make_jaxpr(fun)(*arguments)
         wanted = [(x.shape, x.dtype) for x in _parts(outs, out_cuts)]
         found = [(x.shape, x.dtype) for x in closed.out_avals]
-        if wanted != found or any(map(is_free_constant, closed.consts)):
+        if wanted != found:
             raise errors.value_error(
                 "Mismatch in result shapes of the partitioned function: it returns "
-                f"{found}, and its parts of the result are {wanted}; or it closes over "
-                "a large array, which is to be an argument."
+                f"{found}, and its parts of the result are {wanted}."
+            )
+        if any(map(is_free_constant, closed.consts)):
+            raise errors.value_error(
+                "The partitioned function closes over a large array. Pass it to "
+                "custom_partitioning as an argument."
             )
         with manual_lowering.mesh_being_lowered(mesh, mesh.axis_names):
             lowered = lower_to_module(closed, _NAME, self.platform, keep_unused=True)
+        if lowered.host_callbacks:
+            raise errors.value_error(
+                "The partitioned function calls Python, which XLA cannot put into its "
+                "program. Use debug.print and callbacks outside of custom_partitioning."
+            )
         return hlo.module_to_bytes(lowered.module), in_cuts, out_cuts
 
 
-def _for_xla(tree: Any, shardings: Any, shapes: Any) -> list[Any]:
-    leaves = tree.flatten_up_to(shardings)
-    if not all(isinstance(leaf, Sharding) for leaf in leaves):
-        raise errors.value_error(
-            f"Custom Partitioning rules must return Sharding, got {leaves}."
-        )
-    pairs = zip(leaves, shapes)
-    return [s._to_xla_hlo_sharding(len(shape.dimensions())) for s, shape in pairs]
+def _for_xla(tree: Any, shardings: Any, shapes: Any, count: int) -> list[Any]:
+    """XLA's shardings, which are of `count` devices, or of 0 where nothing is cut."""
+    leaves, cuts = tree.flatten_up_to(shardings), []
+    for leaf, shape in zip(leaves, shapes):
+        if not isinstance(leaf, Sharding):
+            raise errors.value_error(
+                f"Custom Partitioning rules must return Sharding, got {leaves}."
+            )
+        size = shape.dimensions()
+        if isinstance(leaf, NamedSharding):
+            leaf.check_compatible_aval(size)
+        cuts.append(leaf._to_xla_hlo_sharding(len(size)))
+        if cuts[-1].num_devices() not in (0, count):
+            raise errors.value_error(
+                f"A partition returned {leaf}, which cuts over another number of "
+                f"devices than the {count} that XLA cuts over here."
+            )
+    return cuts
 
 
 def _parts(shapes: Any, cuts: Any) -> list[Any]:
@@ -278,13 +310,14 @@ def _lowering(ctx: Any, *operands: Any, **params: Any) -> Any:
     shards, kinds = params["sharding_rule"], [operand.type for operand in operands]
     if callable(shards):
         shards = shards(*params["static_args"], rule.mesh, kinds, types)
-        text, options = shards if isinstance(shards, (tuple, list)) else (shards, {})
-        if not isinstance(text, str):
-            raise errors.value_error(
-                "A sharding_rule that is a function gives a text such as 'i j -> i j', "
-                f"or (text, options), got {shards!r}."
-            )
-        shards = ShardingRule(text, **options)
+        match (shards, {}) if isinstance(shards, str) else shards:
+            case (str() as text, dict() as options):
+                shards = ShardingRule(text, **options)
+            case _:
+                raise errors.value_error(
+                    "A sharding_rule that is a function gives a text such as "
+                    f"'i j -> i j', or (text, options), got {shards!r}."
+                )
     if shards is not None:
         out.attributes["sdy.sharding_rule"] = shards.attribute(kinds, types)
         try:

@@ -18,6 +18,7 @@ from typing import Any
 
 from minijax.core import errors, hlo
 
+_SPECIAL = "reduction_factors need_replication_factors permutation_factors".split()
 _DOTS = "\N{HORIZONTAL ELLIPSIS}"
 _WORD = r"[^\W\d_]\w*\b"
 _ARRAY = re.compile(
@@ -41,7 +42,7 @@ class ShardingRule:
 
     def __init__(self, rule: str, **options: Any) -> None:
         self.given = [repr(rule), *(f"{k}={v!r}" for k, v in options.items())]
-        special = {k: f for k, f in options.items() if k.endswith("_factors")}
+        special = {k: f for k, f in options.items() if k in _SPECIAL}
         self.special: dict[str, tuple] = special
         self.sizes = {k: size for k, size in options.items() if k not in special}
         whole_numbers = all(isinstance(size, int) for size in self.sizes.values())
