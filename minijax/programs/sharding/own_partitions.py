@@ -150,13 +150,8 @@ class custom_partitioning(CustomFunction):
 
         arrays = tuple(args[i] for i in places)
         leaves, in_tree = tree_flatten(arrays)
-        try:
-            hash(statics if any(map(is_tracer, leaves)) else ())
-        except TypeError as error:
-            raise errors.type_error(
-                f"custom_partitioning: the static arguments {statics} have no hash "
-                f"({error}). Pass a tuple instead of a list."
-            ) from None
+        if any(map(is_tracer, leaves)):
+            hash(statics)  # TypeError: "unhashable type: 'list'"
         call, consts, out_tree = trace_with_consts(of_arrays, arrays, _NAME)
         if consts:
             raise errors.with_facts(
