@@ -22,6 +22,7 @@ from typing import Any
 from minijax.backend.build_settings import BuildSettings
 from minijax.backend.targets import Target
 from minijax.core.compiler import Executable
+from minijax.core.runtime import jaxlib_version
 
 
 @dataclasses.dataclass(frozen=True)
@@ -74,6 +75,10 @@ def compile_with_dump(
             if fusion_steps:
                 options.xla_dump_fusion_visualization = True
 
+        if target.platform == "cpu" and jaxlib_version >= (0, 11):
+            # It writes LLVM's code of kernels only where it is asked to.
+            options = {"xla_dump_emitter_re": "llvm.*", **settings.options}
+            settings = dataclasses.replace(settings, options=options)
         executable = target.compile(module, settings, debug, host_callbacks)
         if not any(folder.iterdir()):
             raise OSError(f"XLA wrote nothing to {folder}.")
