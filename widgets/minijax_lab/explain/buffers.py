@@ -197,7 +197,8 @@ INSTRUCTION = re.compile(r"^    (\d+):(\S+)$", re.MULTILINE)
 RANGE = re.compile(r"^    (\S+\{[\d,]*\}):(\d+)-(\d+)$", re.MULTILINE)
 PEAK = re.compile(r"^  Live ranges at (\d+) \(peak\):\n((?:    .*\n)*)", re.MULTILINE)
 CUMULATIVE = re.compile(r"\(cumulative: (\d+) bytes\)")
-ALLOCATION = re.compile(r"^allocation (\d+): size (\d+), (.*)$")
+# jaxlib 0.12 names a page before what the allocation is for.
+ALLOCATION = re.compile(r"^allocation (\d+): size (\d+), (?:page \d+, )?(.*)$")
 VALUE = re.compile(r"^ value: <\d+ (.+?) @\d+> \(size=(\d+),offset=(\d+)\): (.*)$")
 
 
