@@ -20,7 +20,7 @@ import numpy as np
 
 from minijax.backend import hlo_parts, portable_artifacts
 from minijax.compile import standalone as programs
-from minijax.compile.stages import PLATFORMS, Traced, Wrapped, place_of
+from minijax.compile.stages import PLATFORMS, Traced, place_of
 from minijax.core import dispatch, dtypes, errors, hlo, lowering
 from minijax.core.array import default_device
 from minijax.core.errors import api_boundary
@@ -250,7 +250,7 @@ def export(
     function in the program that later versions may not have; NotImplementedError for
     callbacks into Python, which other processes do not have.
     """
-    if not isinstance(fun_jit, Wrapped):
+    if not hasattr(fun_jit, "trace") or not hasattr(fun_jit, "lower"):
         raise errors.value_error(
             f"Function to be exported must be the result of `jit` but is: {fun_jit}. "
             "Write `export(minijax.jit(f))`."

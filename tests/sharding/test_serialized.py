@@ -16,6 +16,7 @@ from tests.sharding import serialized
 from tests.sharding.test_automatic import compare
 
 X = np.arange(64, dtype=np.float32).reshape(8, 8)
+TWICE_TANH = mj.jit(lambda x: jnp.tanh(x) * 2)
 
 
 @pytest.mark.of_one_jax
@@ -93,13 +94,12 @@ def test_on_another_machine(written):
 
 @pytest.fixture(scope="module")
 def kept():
-    compiled = mj.jit(lambda x: jnp.tanh(x) * 2).lower(X).compile()
-    return serialize_executable.serialize(compiled)
+    return serialize_executable.serialize(TWICE_TANH.lower(X).compile())
 
 
 def test_one_device(kept):
     loaded = serialize_executable.deserialize_and_load(*kept)
-    np.testing.assert_array_equal(loaded(X), mj.jit(lambda x: jnp.tanh(x) * 2)(X))
+    np.testing.assert_array_equal(loaded(X), TWICE_TANH(X))
     assert "HloModule" in loaded.as_text()
 
 
@@ -117,7 +117,7 @@ def test_backend(kept, devices):
     with pytest.raises(RuntimeError, match="Unknown backend nix"):
         read("nix")
     for backend in ("cpu", mj.devices()[0].client):
-        np.testing.assert_array_equal(read(backend)(X), np.asarray(jnp.tanh(X) * 2))
+        np.testing.assert_array_equal(read(backend)(X), TWICE_TANH(X))
 
 
 @pytest.mark.parametrize("view", [see.stages, see.fusion, see.passes])
@@ -131,7 +131,7 @@ def test_pickled(kept):
     loaded = serialize_executable.deserialize_and_load(
         *pickle.loads(pickle.dumps(kept))
     )
-    np.testing.assert_array_equal(loaded(X), np.asarray(jnp.tanh(X) * 2))
+    np.testing.assert_array_equal(loaded(X), TWICE_TANH(X))
 
 
 def flipped(data, place):
