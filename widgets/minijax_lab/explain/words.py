@@ -262,6 +262,7 @@ PHRASES: dict[str, str] = {
     "cond": "one of several programs",
     "custom_lin": "a custom rule's linear part",
     "custom_linear_solve": "x for which A x = b",
+    "custom_partitioning": "call, own rule for its cuts",
     "custom_vmap_call": "call, own batching rule",
     "linear_call": "call, own transpose",
     "remat2": "runs again on the way back",
