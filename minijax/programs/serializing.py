@@ -97,7 +97,7 @@ def deserialize_and_load(
 
     Args:
       serialized, in_tree, out_tree: what `serialize` gave. The bytes are native code,
-        and reading them can run any code: take them from nobody whom you do not trust.
+        and reading them can run any code: read only bytes from a source you trust.
       backend: the name of the platform, or its client.
       execution_devices: the devices among which its own are found by their ids; by
         default all of the backend.

@@ -261,7 +261,7 @@ def _parts(shapes: Any, cuts: Any) -> list[Any]:
     return [ShapedArray(tile.dimensions(), tile.numpy_dtype()) for tile in tiles]
 
 
-# By the text that stands in the call. A rule lives as long as the lowered program.
+# Rules by the key in the custom call's backend_config, until their module is freed.
 _rules: dict[bytes, _Rule] = {}
 
 
@@ -289,7 +289,7 @@ def _lowering(ctx: Any, *operands: Any, **params: Any) -> Any:
     if not several or {*place.mesh.axis_names} <= {*manual}:
         return ctx.lower_jaxpr(call, *operands)
     rule = _Rule(params, place, ctx.platform)
-    text = uuid.uuid4().hex  # no program on disk has it: the functions are of today
+    text = uuid.uuid4().hex  # unique: a cached file cannot call these functions
     _rules[text.encode()] = rule
     weakref.finalize(hlo.ir.Context.current, _rules.pop, text.encode())
     types = list(map(tensor_type, call.out_avals))
