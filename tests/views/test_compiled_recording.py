@@ -10,7 +10,7 @@ import minijax
 import minijax.numpy as jnp
 from minijax.backend import cuda
 from minijax.compile.cross_compiling import find
-from minijax_lab.explain import hlo_text
+from minijax_lab.explain import hlo_text, long_programs
 from minijax_lab.explain.compiled import compile_now, record_compiled
 from minijax_lab.explain.kernels import kernels_of
 from minijax_lab.explain.recording import Recording
@@ -89,6 +89,27 @@ def test_the_marks_change_nothing(name, recordings):
         (i.opcode, i.type, i.layout, i.name) for i in hlo_text.parse(text).instructions
     ]
     assert ours == theirs
+
+
+@pytest.mark.parametrize("name", ["chain", "scan"])
+def test_a_long_program_is_compiled_without_fusion_elsewhere(
+    name, recordings, monkeypatch
+):
+    here = recordings(name)
+    monkeypatch.setattr(long_programs, "LONG", 0)
+    function, args = PROGRAMS[name]
+    made = record_compiled(function, args, {})
+    assert made.unfused_because == "" and made.unfused.cost == {} != here.unfused.cost
+    assert made.unfused.module == here.unfused.module
+    assert made.unfused.kernels == here.unfused.kernels
+    assert made.headline == here.headline
+
+
+def test_what_is_not_compiled_elsewhere_says_why():
+    module = minijax.jit(jnp.sin).lower(X).as_text().encode()
+    text, because = long_programs.text_of(module, {"xla_no_such_flag": 1})
+    assert text == "" and "xla_no_such_flag" in because
+    assert long_programs.text_of(b"no program", {})[0] == ""
 
 
 @pytest.mark.parametrize("target", TARGETS)

@@ -7,6 +7,7 @@ bytes, read (filled) and written (open), all on one scale.
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
 from dataclasses import dataclass
 from typing import Any
@@ -102,6 +103,10 @@ class FusionView(View):
 
     def groups(self) -> list[Group]:
         """Returns each kernel with the kernels that it would be without fusion."""
+        return self._groups
+
+    @functools.cached_property
+    def _groups(self) -> list[Group]:
         return groups_of(self.recording)
 
     # ---- text ----------------------------------------------------------------------

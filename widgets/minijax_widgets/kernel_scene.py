@@ -8,6 +8,7 @@ from step to step; what of it lies outside of the array is hatched.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -56,6 +57,14 @@ NARROW = Sizes(300, 120, 28)
 
 def kind_of(operand: Operand, program: int) -> str:
     """What happens to an operand's block at a program, in a word or two."""
+    said = operand.kinds.get(program)
+    if said is None:
+        said = operand.kinds[program] = found_kind(operand, program)
+    return said
+
+
+def found_kind(operand: Operand, program: int) -> str:
+    """The same, worked out."""
     if not operand.starts:
         return ""
     if operand.is_outside(program):
@@ -167,6 +176,10 @@ class Tiles:
             )
         ]
 
+    def cells(self) -> list[tuple[int, int]]:
+        """Returns the cells, each as its row and column."""
+        return [(r, c) for r in range(self.rows) for c in range(self.columns)]
+
     def box(self, row: int, column: int) -> tuple[float, float, float, float]:
         """Returns where a cell stands: x, y, width, height."""
         left = column * self.wide_cell / self.columns_n * self.w
@@ -273,11 +286,12 @@ def draw_array(
     programs: Sequence[int],
     key: str,
     axes: str = "",
+    known: KnownUses | None = None,
 ) -> Laid:
     """Draws an operand, or the grid itself, with its window; returns where.
 
     `programs` are those that the steps show. `axes` are the names of the grid's axes,
-    for the grid.
+    for the grid. `known` are the uses that other layouts have counted.
     """
     tiles = Tiles(operand, sizes, 2 * MOST_CELLS if axes else MOST_CELLS)
     kind = operand.type.partition("[")[0]
@@ -296,7 +310,11 @@ def draw_array(
     for card in reversed(range(1, tiles.cards)):
         shift = CARD_STEP * card
         scene.box(x + shift, top - shift, tiles.w, tiles.h, filled=False, label="")
-    draw_cells(scene, operand, tiles, x, top, programs, key, title)
+    at = (key, tiles.tall_cell, tiles.wide_cell, len(programs))
+    uses = (known or {}).get(at) or uses_of(operand, tiles, programs, key)
+    if known is not None:
+        known[at] = uses
+    draw_cells(scene, operand, tiles, x, top, uses, title)
     low = top + tiles.h
     if operand.starts:
         draw_window(scene, operand, tiles, x, top, programs, key)
@@ -367,20 +385,29 @@ def draw_kind(
     scene.drawn(x, y - 12, 100, 16, turns[0][1], turns=turns, label="")
 
 
-def draw_cells(
-    scene: Scene,
-    operand: Operand,
-    tiles: Tiles,
-    x: float,
-    top: float,
-    programs: Sequence[int],
-    key: str,
-    title: str,
-) -> None:
-    """Draws the blocks, each with what it looks like from which step on."""
+@dataclass(frozen=True)
+class Uses:
+    """When the cells of an array are used, by (row, column).
+
+    `turns` are (step, count): from that step on it was used so often; `first` is the
+    step that uses it first. `most` is the largest count that is written: 1 where
+    numbers need the room.
+    """
+
+    turns: dict[tuple[int, int], list[tuple[int, int]]]
+    first: dict[tuple[int, int], int]
+    most: int
+
+
+# By what is drawn, the elements of a cell, and the number of steps.
+KnownUses = dict[tuple[str, int, int, int], Uses]
+
+
+def uses_of(operand: Operand, tiles: Tiles, programs: Sequence[int], key: str) -> Uses:
+    """Counts the uses of the cells: the same in layouts of any size."""
     turns: dict[tuple[int, int], list[tuple[int, int]]] = {}
     first: dict[tuple[int, int], int] = {}
-    cells = [(r, c) for r in range(tiles.rows) for c in range(tiles.columns)]
+    cells = tiles.cells()
     now = dict.fromkeys(cells, 0)
     seen: dict[tuple[int, ...], dict[tuple[int, int], int]] = {}
     slab: tuple[int, ...] | None = None
@@ -404,19 +431,32 @@ def draw_cells(
                 turns.setdefault(cell, []).append((step, count))
         for cell in here:
             first.setdefault(cell, step)
-    most = 1 if any(operand.values) else done + 1  # numbers need the room
-    for row, column in cells:
+    return Uses(turns, first, 1 if any(operand.values) else done + 1)
+
+
+def draw_cells(
+    scene: Scene,
+    operand: Operand,
+    tiles: Tiles,
+    x: float,
+    top: float,
+    uses: Uses,
+    title: str,
+) -> None:
+    """Draws the blocks, each with what it looks like from which step on."""
+    drawn = functools.cache(cell_parts)
+    for row, column in tiles.cells():
         left, low, w, h = tiles.box(row, column)
-        looks = turns.get((row, column), [])
+        looks = uses.turns.get((row, column), [])
         scene.drawn(
             x + left,
             top + low,
             w,
             h,
-            cell_parts(w, h, int(not operand.starts)),
-            turns=[(step, cell_parts(w, h, min(count, most))) for step, count in looks],
+            drawn(w, h, int(not operand.starts)),
+            turns=[(step, drawn(w, h, min(count, uses.most))) for step, count in looks],
             label=title if (row, column) == (0, 0) else "",
-            go=first.get((row, column)),
+            go=uses.first.get((row, column)),
         )
     scene.box(x, top, tiles.w, tiles.h, filled=False, label="")
     # The frame alone: a filled box would cover the blocks.

@@ -26,6 +26,7 @@ from minijax_widgets.kernel_scene import (
     NARROW,
     OUTSIDE,
     WIDE,
+    KnownUses,
     Laid,
     Sizes,
     draw_array,
@@ -90,6 +91,17 @@ class KernelView(View):
     """The grid beside its operands, bytes against the ideal, a modelled pipeline."""
 
     recording: KernelRecording
+
+    @functools.cached_property
+    def known_uses(self) -> KnownUses:
+        """Which blocks each step uses; a layout takes what another has counted."""
+        return {}
+
+    @functools.cached_property
+    def places(self) -> list[str]:
+        """Where each program stands in the grid, as text."""
+        record = self.recording
+        return [record.place_text(program) for program in range(len(record.places))]
 
     # ---- text ----------------------------------------------------------------------
 
@@ -366,7 +378,9 @@ class KernelView(View):
             # What has no blocks stands beside the bytes, if all have no room.
             if full or (operand is self.first_whole and x + 420 > sizes.width):
                 x, y = 6.0, low + 26
-            laid = draw_array(scene, operand, x, y, sizes, self.programs, key, text)
+            laid = draw_array(
+                scene, operand, x, y, sizes, self.programs, key, text, self.known_uses
+            )
             if is_grid:
                 grid = laid
             else:
@@ -382,9 +396,10 @@ class KernelView(View):
             x, y = 6.0, low + 26
         low = max(low, draw_bytes(scene, record, x, y, self.programs))
         by_name = dict(zip((one.name for one in record.operands), arrays))
-        names = [record.place_text(n) for n in range(len(record.places))]
         placed = {name: laid for name, laid in by_name.items() if laid is not None}
-        foot = draw_on_chip(scene, self.drawn, placed, self.programs, names, low + 22)
+        foot = draw_on_chip(
+            scene, self.drawn, placed, self.programs, self.places, low + 22
+        )
         low = max(low, foot)
         assert grid is not None
         for number, problem in enumerate(record.problems[:MOST_PROBLEMS]):
@@ -411,7 +426,7 @@ class KernelView(View):
                 1,
                 role,
                 self.steps.get(slot.program, -1),
-                f"{self.recording.place_text(slot.program)} {lane}",
+                f"{self.places[slot.program]} {lane}",
             )
             for slot in slots
             for row, (lane, role) in enumerate(LANES.items())

@@ -560,12 +560,20 @@ class Scene:
     def end_at(self, height: float, room: float = 8) -> None:
         """Ends the picture below, and to the right so far behind what stands there."""
         self.height = height
+        # By identity: marks share drawings.
+        ends: dict[int, float] = {}
+
+        def end(drawn: list[Drawn]) -> float:
+            found = ends.get(id(drawn))
+            if found is None:
+                found = max(map(right_end, drawn), default=-math.inf)
+                ends[id(drawn)] = found
+            return found
+
         self.width = room + max(
-            x + right_end(part)
+            max([mark.x, *(x for _, x, _ in mark.moves)])
+            + max(map(end, [mark.drawn, *(drawn for _, drawn in mark.turns)]))
             for mark in self.marks
-            for x in (mark.x, *(to_x for _, to_x, _ in mark.moves))
-            for drawn in (mark.drawn, *(drawn for _, drawn in mark.turns))
-            for part in drawn
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -574,8 +582,15 @@ class Scene:
         drawings: dict[str, int] = {}
         draws: list[list[Any]] = []
         known: dict[tuple, int] = {}
+        lists: dict[int, int] = {}  # by identity: marks share drawings
 
         def of(drawn: list[Drawn]) -> int:
+            number = lists.get(id(drawn))
+            if number is None:
+                number = lists[id(drawn)] = number_of(drawn)
+            return number
+
+        def number_of(drawn: list[Drawn]) -> int:
             raw = tuple([(part.tag, part.text, *part.has.items()) for part in drawn])
             number = known.get(raw)
             if number is None:  # what differs before it is rounded may be the same
@@ -593,7 +608,7 @@ class Scene:
                 place
                 | {"d": of(mark.drawn)}
                 | told_only(
-                    h=of([mark.halo]) if mark.halo else None,
+                    h=number_of([mark.halo]) if mark.halo else None,
                     k=mark.keys,
                     l=mark.label,
                     at=mark.at or None,

@@ -14,8 +14,8 @@ from typing import Any
 from minijax.backend import executables
 from minijax.backend.build_settings import BuildSettings
 from minijax.compile import cross_compiling
-from minijax.core import compiler, lowering, runtime
-from minijax_lab.explain import foreign_compiled
+from minijax.core import compiler, hlo, lowering, runtime
+from minijax_lab.explain import foreign_compiled, long_programs
 from minijax_lab.explain.foreign_programs import is_of_jaxs
 from minijax_lab.explain.fusion_groups import grouped
 from minijax_lab.explain.hlo_text import Instruction, Module, parse
@@ -39,7 +39,8 @@ class CompiledProgram:
     """A compiled program as data: instructions and kernels.
 
     `cost` is XLA's own estimate ("flops", "bytes accessed"; empty if it gives none),
-    `memory` the bytes that it allocates by kind.
+    `memory` the bytes that it allocates by kind. A long program without fusion has
+    neither: only its text was awaited.
     """
 
     module: Module
@@ -192,14 +193,27 @@ def compiled_of(
     names = (machine.name, machine.platform)
     if not before_fusion:
         return recording_of(levels.jaxpr, *names, program, None, "not asked for")
+    unfused, because = without_fusion(levels, machine, lowered)
+    return recording_of(levels.jaxpr, *names, program, unfused, because)
+
+
+def without_fusion(
+    levels: Levels, machine: cross_compiling.Target, lowered: lowering.Lowered
+) -> tuple[CompiledProgram | None, str]:
+    """The program compiled without the passes that fuse; None with the reason."""
     switched_off = FUSING[machine.platform]
     options = {**levels.options, "xla_disable_hlo_passes": switched_off}
-    unfused, because = None, ""
+    is_long = len(levels.equations) > long_programs.LONG
+    # What calls Python needs this process.
+    if is_long and machine.name == "cpu" and not lowered.host_callbacks:
+        module = hlo.module_to_bytes(lowered.module)
+        text, because = long_programs.text_of(module, options)
+        return (program_in(text, levels.jaxpr) if text else None), because
     try:
-        unfused = program_of(compile_now(machine, lowered, options), levels.jaxpr)
+        executable = compile_now(machine, lowered, options)
     except runtime.JaxRuntimeError as error:
-        because = str(error).splitlines()[0]
-    return recording_of(levels.jaxpr, *names, program, unfused, because)
+        return None, str(error).splitlines()[0]
+    return program_of(executable, levels.jaxpr), ""
 
 
 def recording_of(
@@ -280,7 +294,15 @@ def program_of(
     executable: compiler.Executable, jaxpr: JaxprRecording
 ) -> CompiledProgram:
     """The program of an executable as data."""
-    module = parse(executable.hlo_modules()[0].to_string())
+    program = program_in(executable.hlo_modules()[0].to_string(), jaxpr)
+    program.memory = memory_of(executables.memory_stats(executable))
+    program.cost = executables.cost_analysis(executable)
+    return program
+
+
+def program_in(text: str, jaxpr: JaxprRecording) -> CompiledProgram:
+    """The program that a text in HLO is, as data."""
+    module = parse(text)
     find_by_frames(module)
     for loop in module.instructions:
         # libtpu does not write down how often a loop runs; a scan says it itself.
@@ -288,9 +310,7 @@ def program_of(
             equation = jaxpr.equations[loop.equation]
             if equation.primitive == "scan":
                 loop.times = int(equation.parameters["length"])
-    memory = memory_of(executables.memory_stats(executable))
-    cost = executables.cost_analysis(executable)
-    return CompiledProgram(module, kernels_of(module), cost, memory)
+    return CompiledProgram(module, kernels_of(module), {}, {})
 
 
 def find_by_frames(module: Module) -> None:

@@ -68,15 +68,34 @@ class Operand:
         sides = self.insides[..., 1] - self.insides[..., 0]
         return (self.itemsize * sides.prod(1)).tolist()
 
+    @functools.cached_property
+    def _inside(self) -> list[list[tuple[int, int]]]:
+        return [[(low, high) for low, high in one] for one in self.insides.tolist()]
+
     def inside(self, program: int) -> list[tuple[int, int]]:
         """The part of the array in a program's block: start and stop of each axis."""
-        return [(low, high) for low, high in self.insides[program].tolist()]
+        return self._inside[program]
 
     def slice_text(self, program: int) -> str:
         """A program's block as a slice: `x[0:32, :]`.
 
         Without what lies outside of the array, unless all of it does.
         """
+        said = self._slices.get(program)
+        if said is None:
+            said = self._slices[program] = self._slice_text(program)
+        return said
+
+    @functools.cached_property
+    def _slices(self) -> dict[int, str]:
+        return {}
+
+    @functools.cached_property
+    def kinds(self) -> dict[int, str]:
+        """What happens to the block at a program, in words that views have found."""
+        return {}
+
+    def _slice_text(self, program: int) -> str:
         sides = []
         starts = self.starts[program]
         parts = zip(self.inside(program), starts, self.block, self.shape, strict=True)
