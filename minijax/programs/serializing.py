@@ -22,6 +22,9 @@ from minijax.programs.sharding.partitioned import PartitionedProgram
 from minijax.programs.sharding.placement import Placement, placement_of
 from minijax.support.version import __version__
 
+# Raised by one where the bytes get other parts, or parts of another meaning.
+_FORMAT = 1
+
 
 class _Pickler(pickle.Pickler):
     """Writes devices by their ids."""
@@ -46,7 +49,7 @@ class _Unpickler(pickle.Unpickler):
 
 def _stamps(data: bytes) -> tuple[bytes, bytes]:
     """What must be the same where a program is read: the machine, and the bytes."""
-    here = f"{__version__} {runtime.jaxlib_version_text} {cpu_features()}"
+    here = f"{_FORMAT} {__version__} {runtime.jaxlib_version_text} {cpu_features()}"
     return hashlib.sha256(here.encode()).digest(), hashlib.sha256(data).digest()
 
 
@@ -109,11 +112,8 @@ def deserialize_and_load(
     In JAX: `jax.experimental.serialize_executable.deserialize_and_load`.
     """
     stamps, data = (serialized[:32], serialized[32:64]), serialized[64:]
-    for found, wanted, what in zip(
-        stamps,
-        _stamps(data),
-        ("were written with another jaxlib, minijax or processor", "are damaged"),
-    ):
+    reasons = "were written with another jaxlib, minijax or processor", "are damaged"
+    for found, wanted, what in zip(stamps, _stamps(data), reasons):
         if found != wanted:
             raise errors.value_error(
                 f"the bytes of the compiled program {what}. Compile it here, and "
