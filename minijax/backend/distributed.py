@@ -76,8 +76,7 @@ def use_for_clients(
     clients.options_of("cuda").update(place)
     options = clients.options_of("cpu")
     options.update(
-        place,
-        collectives=_jax.make_gloo_tcp_collectives(client, hostname=host),
+        place, collectives=_jax.make_gloo_tcp_collectives(client, hostname=host)
     )
 
 

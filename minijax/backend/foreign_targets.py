@@ -47,11 +47,7 @@ def pycapsule(funcptr: Any) -> Any:
 
 
 def register_ffi_target(
-    name: str,
-    fn: Any,
-    platform: str = "cpu",
-    api_version: int = 1,
-    **kwargs: Any,
+    name: str, fn: Any, platform: str = "cpu", api_version: int = 1, **kwargs: Any
 ) -> None:
     """Gives a native function the name by which `ffi_call` calls it.
 

@@ -16,9 +16,7 @@ from minijax.values.symbolic_sizes import SymbolicSize
 
 
 def load_or_compile(
-    lowered: lowering.Lowered,
-    devices: Sequence[Any],
-    settings: BuildSettings,
+    lowered: lowering.Lowered, devices: Sequence[Any], settings: BuildSettings
 ) -> compiler.Executable:
     """Compile, or take from the directory that the flags name.
 

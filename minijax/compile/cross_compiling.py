@@ -41,9 +41,7 @@ def find(name: Any) -> Target:
 
 
 def compile_for(
-    target: Target,
-    lowered: lowering.Lowered,
-    settings: BuildSettings = ONE_DEVICE,
+    target: Target, lowered: lowering.Lowered, settings: BuildSettings = ONE_DEVICE
 ) -> compiler.Executable:
     """The executable of a program for a target, on as many devices as settings say.
 
@@ -73,9 +71,7 @@ def _complaint_of_mosaic(error: Exception) -> Exception | None:
 
 
 def ptx(
-    target: Target,
-    lowered: lowering.Lowered,
-    settings: BuildSettings = ONE_DEVICE,
+    target: Target, lowered: lowering.Lowered, settings: BuildSettings = ONE_DEVICE
 ) -> str:
     """The kernels of a GPU's program as NVIDIA's portable assembly."""
     from minijax.backend import dumps

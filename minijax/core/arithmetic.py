@@ -596,8 +596,7 @@ cos_p.def_jvp(lambda t, x, accuracy: neg(mul(t, sin(x, accuracy=accuracy))))
 
 tanh_p = accurate("tanh", inexact, np.tanh, "tanh")
 def_jvp_with_output(  # 1 - tanh^2 = (1 + tanh)(1 - tanh)
-    tanh_p,
-    lambda t, out, x, **_: mul(add(t, mul(t, out)), sub(one_like(x), out)),
+    tanh_p, lambda t, out, x, **_: mul(add(t, mul(t, out)), sub(one_like(x), out))
 )
 
 

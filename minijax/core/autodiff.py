@@ -473,10 +473,7 @@ def linearize_jaxpr(
 
 
 def backward_pass(
-    jaxpr: Jaxpr,
-    consts: Sequence[Any],
-    args: Sequence[Any],
-    cotangents: Sequence[Any],
+    jaxpr: Jaxpr, consts: Sequence[Any], args: Sequence[Any], cotangents: Sequence[Any]
 ) -> None:
     """Walk a linear program from its end to its start, transposing each equation.
 

@@ -111,9 +111,7 @@ class Executable:
 
 
 def result_handlers(
-    out_avals: Sequence[Any],
-    out_shardings: Sequence[Any],
-    committed: bool,
+    out_avals: Sequence[Any], out_shardings: Sequence[Any], committed: bool
 ) -> list[Any]:
     """For each output, the object that wraps its raw buffer as a jaxlib array."""
     pairs = zip(out_avals, out_shardings, strict=True)

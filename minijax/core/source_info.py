@@ -238,12 +238,7 @@ class user_context:
 
     __slots__ = ("name_stack", "saved", "traceback")
 
-    def __init__(
-        self,
-        source: Any,
-        *,
-        outer: NameStack | None = None,
-    ) -> None:
+    def __init__(self, source: Any, *, outer: NameStack | None = None) -> None:
         self.traceback = source
         self.name_stack = None
         if isinstance(source, SourceInfo):

@@ -122,8 +122,7 @@ def emit_pipeline(
         ]
         types = [stream.memory() for stream in streams if stream.is_far]
         run_scoped(
-            lambda *buffers: _run(body, grid, streams, buffers, scratches or ()),
-            *types,
+            lambda *buffers: _run(body, grid, streams, buffers, scratches or ()), *types
         )
 
     return pipeline

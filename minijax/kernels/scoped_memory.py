@@ -102,9 +102,7 @@ def run_scoped(
 
 
 def with_scoped(
-    *types: Any,
-    collective_axes: Hashable | tuple[Hashable, ...] = (),
-    **kw_types: Any,
+    *types: Any, collective_axes: Hashable | tuple[Hashable, ...] = (), **kw_types: Any
 ) -> Callable[[Callable], Callable]:
     """Decorator: the function gets refs to memory of its own after its arguments."""
 

@@ -107,10 +107,7 @@ _add("1-, 2- and 4-bit integers", int1, int2, int4, uint1, uint2, uint4)
 
 # Floating point dtypes whose largest value is a number.
 _without_infinity = frozenset(
-    map(
-        np.dtype,
-        (float8_e4m3b11fnuz, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2fnuz),
-    )
+    map(np.dtype, (float8_e4m3b11fnuz, float8_e4m3fn, float8_e4m3fnuz, float8_e5m2fnuz))
 )
 promotable_dtypes = tuple(dtype for dtype in canonical_of if dtype != float0)
 

@@ -87,8 +87,7 @@ def write_kernel(
         for (shape, _), ref in zip(parts, refs, strict=True)
     ]
     function = hlo.func.FuncOp(
-        lowering.sanitize_name(name),
-        ir.FunctionType.get([i32] * len(grid) + types, []),
+        lowering.sanitize_name(name), ir.FunctionType.get([i32] * len(grid) + types, [])
     )
     block = function.add_entry_block()
     indices, operands = _split(list(block.arguments), len(grid))

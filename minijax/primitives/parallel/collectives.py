@@ -102,10 +102,7 @@ def _exchanged_along(axis_name: Axes, axis_index_groups: Any, tiled: bool) -> di
     if groups and len(set(map(len, groups))) > 1:
         raise ValueError(f"axis_index_groups must have one size, got {groups}")
     size = _group_size(axis_name, groups)
-    along = {
-        "axis_name": names_of(axis_name),
-        "axis_index_groups": groups,
-    }
+    along = {"axis_name": names_of(axis_name), "axis_index_groups": groups}
     return {**along, "axis_size": size, "tiled": tiled}
 
 

@@ -106,10 +106,7 @@ def _all_reduce(ctx: Any, x: Any, names: Sequence, chosen: Any, combine: str) ->
     (aval,) = ctx.avals_in
     kind = lowering.tensor_type(aval)
     reduced = hlo.stablehlo.AllReduceOp(
-        [kind],
-        [x],
-        **_exchange(ctx, names, chosen),
-        use_global_device_ids=True,
+        [kind], [x], **_exchange(ctx, names, chosen), use_global_device_ids=True
     )
     _combiner(reduced, aval, combine)
     return reduced.results[0]

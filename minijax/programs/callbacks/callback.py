@@ -367,10 +367,7 @@ def call_now(
 
 
 def _callback_primitive(
-    name: str,
-    effect_of: Callable[..., Effect | None],
-    no_jvp: str,
-    no_transpose: str,
+    name: str, effect_of: Callable[..., Effect | None], no_jvp: str, no_transpose: str
 ) -> language.Primitive:
     """A primitive that calls Python, without its batch rule.
 

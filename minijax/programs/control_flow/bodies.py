@@ -286,10 +286,7 @@ def with_leading_inputs(
         for index, aval in zip(positions, avals, strict=True)
     ]
     return ClosedJaxpr(
-        jaxpr.replace(
-            invars=[*leading, *jaxpr.invars[own:]],
-            debug_info=no_debug_info,
-        ),
+        jaxpr.replace(invars=[*leading, *jaxpr.invars[own:]], debug_info=no_debug_info),
         closed.consts,
     )
 

@@ -175,10 +175,7 @@ def _as_predicate(pred: Any) -> Any:
 
 @api_boundary
 def switch(
-    index: Any,
-    branches: Sequence[Callable],
-    *operands: Any,
-    operand: Any = _not_given,
+    index: Any, branches: Sequence[Callable], *operands: Any, operand: Any = _not_given
 ) -> Any:
     """`branches[index](*operands)`, chosen when the program runs.
 

@@ -223,10 +223,7 @@ def _eig_jvp(primals, tangents, *, enable_eigvec_derivs: bool, **params) -> tupl
     if left:
         out.append(vectors[0])
         tangents_out.append(_vectors(conjugate(w), vectors[0], adjoint(da))[1])
-    return (
-        [*out, *([v] if right else [])],
-        [*tangents_out, *([dv] if right else [])],
-    )
+    return ([*out, *([v] if right else [])], [*tangents_out, *([dv] if right else [])])
 
 
 def _vectors(w: Any, v: Any, da: Any) -> tuple[Any, Any]:

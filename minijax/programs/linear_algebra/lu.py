@@ -54,10 +54,7 @@ def _permutation_shape(pivots: Shape, *, permutation_size: int) -> Shape:
 
 
 lu_pivots_to_permutation_p = decomposition(
-    "lu_pivots_to_permutation",
-    _permutation_shape,
-    ranks=(1,),
-    accepted=[{np.int32}],
+    "lu_pivots_to_permutation", _permutation_shape, ranks=(1,), accepted=[{np.int32}]
 )
 def_zero_jvp(lu_pivots_to_permutation_p)
 

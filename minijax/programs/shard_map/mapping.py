@@ -173,12 +173,7 @@ def shard_map(
 
 
 def smap(
-    f: Callable | None = None,
-    /,
-    *,
-    in_axes: Any = Infer,
-    out_axes: Any,
-    axis_name: Any,
+    f: Callable | None = None, /, *, in_axes: Any = Infer, out_axes: Any, axis_name: Any
 ) -> Any:
     """`shard_map` over one axis of the mesh in use, with axes as `vmap` has them.
 

@@ -21,10 +21,7 @@ Shape = tuple[int, ...]
 
 
 def make_array_from_callback(
-    shape: Shape,
-    sharding: Any,
-    data_callback: Callable[[Any], Any],
-    dtype: Any = None,
+    shape: Shape, sharding: Any, data_callback: Callable[[Any], Any], dtype: Any = None
 ) -> Array:
     """An array whose parts a function gives: each process makes only its own.
 

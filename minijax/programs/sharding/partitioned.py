@@ -370,12 +370,7 @@ class PartitionedProgram(LibraryProgram):
         comes there is spread when the program is called.
     """
 
-    def __init__(
-        self,
-        lowered: Any,
-        executable: Any,
-        placement: Placement,
-    ):
+    def __init__(self, lowered: Any, executable: Any, placement: Placement):
         self.name = lowered.name
         self.executable = executable
         self.lowered = lowered
