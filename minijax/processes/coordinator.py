@@ -150,8 +150,9 @@ class Coordinator:
         """Whether the process got its number; ValueError for a malformed message."""
         number, count, about = (first.get(name) for name in ("join", "of", "about"))
         limit = first.get("limit", Member.limit)
-        types = [type(number), type(count), type(about)]
-        if types != [int, int, str] or type(limit) not in (int, float):
+        if type(limit) not in (int, float) or type(about) is not str:
+            raise ValueError(f"not a message: {first}")
+        if type(number) is not int or type(count) is not int:
             raise ValueError(f"not a message: {first}")
         with self._lock:
             why = None
