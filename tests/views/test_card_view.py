@@ -223,7 +223,7 @@ def test_a_card_tells_what_its_rules_make():
     assert rules["lowering"] == "to sine"
     assert dict(see.card("mul").recording.rules)["type"] == "f32[3], f32[3] -> f32[3]"
     assert dict(see.card("pure_callback").recording.rules)["jvp"].startswith("refuses")
-    assert "there" not in {told for _, told in see.card("scan").recording.rules}
+    assert "has a rule" not in {told for _, told in see.card("scan").recording.rules}
 
 
 def test_every_primitive_is_told_in_a_few_words():

@@ -38,6 +38,15 @@ def primitives() -> PrimitivesView:
     return PrimitivesView(record_primitives())
 
 
+def way_of(told: str) -> str:
+    """Returns which way a formula goes; "with" for what defines a name."""
+    if told.startswith("d "):
+        return "forwards"
+    if told.startswith("ct_"):
+        return "backwards"
+    return "with" if " = " in told else ""
+
+
 class CardView(View):
     """One primitive: what it is, and what was checked."""
 
@@ -48,7 +57,7 @@ class CardView(View):
         record = self.recording
         rows = [f"  block    {record.path}, {len(record.block)} lines"]
         for told in record.derivative:
-            rows += wrapped("  formula  ", told)
+            rows += wrapped(f"  {way_of(told):9}", told)
         rows += [cut(f"  {name:8} {told}", 100) for name, told in record.rules]
         rows += [
             cut(f"  {check.name:32} {check.result}", 100) for check in record.checks
@@ -80,8 +89,8 @@ class CardView(View):
         """Returns the formulas of the derivative, where they are known."""
         rows = []
         for told in self.recording.derivative:
-            way = "backwards" if told.startswith("ct_") else "forwards"
-            rows.append(Row([way, [Piece(told, "code-text")]]))
+            role = "code-text" if " = " in told else ""
+            rows.append(Row([way_of(told), [Piece(told, role)]]))
         return [Pane("derivative", rows, kind="prose", below=True)] if rows else []
 
     def frame(self) -> Frame:

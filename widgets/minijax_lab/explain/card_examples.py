@@ -13,13 +13,14 @@ import numpy as np
 from minijax import lax, nn, random
 from minijax import numpy as jnp
 from minijax.compile.jit_api import jit
+from minijax.core.language import all_primitives
 from minijax.custom_derivatives import custom_vjp
 from minijax.programs.callbacks.callback import pure_callback
 from minijax.programs.checkpointing import checkpoint, checkpoint_name
 from minijax.programs.custom.custom_vmap_rule import custom_vmap
 from minijax.ref import addupdate, freeze, new_ref
 from minijax.transforms.differentiation import jvp, vjp
-from minijax_lab.explain.cards import I, X, Y
+from minijax_lab.explain.cards import A, B, I, X, Y
 
 ZERO = np.float32(0)
 LEAST, MOST = np.float32(-np.inf), np.float32(np.inf)
@@ -80,7 +81,7 @@ _through_a_ref = (through_a_ref, (X,))
 _keys = (keys, ())
 
 EXAMPLES: dict[str, tuple[Callable[..., Any], tuple]] = {
-    "add_any": (lambda x: vjp(lambda y: y * jnp.sin(y), x)[1](x)[0], (X,)),
+    "add_any": (lambda x, y: all_primitives["add_any"].bind(x, y), (X, Y)),
     "addupdate": _through_a_ref,
     "composite": (lambda x: lax.composite(jnp.sinc, "my.sinc")(x), (X,)),
     "cond": (lambda x: lax.cond(x[0] > 0, jnp.sin, jnp.cos, x), (X,)),
@@ -128,11 +129,16 @@ EXAMPLES: dict[str, tuple[Callable[..., Any], tuple]] = {
         lambda x: lax.betainc(X + 2, Y + 2, x),
         (X / 4 + 0.5,),
     ),
+    "ragged_dot_general": (
+        lambda x, y: lax.ragged_dot(x, y, np.array([1, 2], np.int32)),
+        (B, np.stack([A.T[:2, :2], A.T[1:, :2]])),
+    ),
+    "random_gamma": (lambda x: random.gamma(random.key(0), x), (X + 2,)),
     "remat2": (checkpoint(jnp.sin), (X,)),
     "scaled_dot": (lambda x: lax.scaled_dot(x[None], x[:, None]), (X,)),
     "scan": (recurrence, (X,)),
     "scatter-sub": (lambda x: jnp.asarray(x).at[1].subtract(2.0), (X,)),
-    "select_and_gather_add": (lambda x: jvp(pooled, (x,), (x,))[1], (X,)),
+    "select_and_gather_add": (lambda x: jvp(pooled, (jnp.asarray(X),), (x,))[1], (Y,)),
     "select_and_scatter_add": (
         lambda ct: vjp(pooled, jnp.asarray(X))[1](ct)[0],
         (Y[:2],),

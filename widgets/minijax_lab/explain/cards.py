@@ -32,7 +32,7 @@ from minijax.lax import linalg
 from minijax.random import key as new_key
 from minijax.transforms.differentiation import jvp, vjp
 from minijax.transforms.vectorization import vmap
-from minijax_lab.explain.formulas import derivatives
+from minijax_lab.explain.formulas import formulas_of
 from minijax_lab.explain.levels import target_named
 from minijax_lab.explain.recording import Recording
 from minijax_lab.explain.source import defined_in, record_block
@@ -76,8 +76,8 @@ EXAMPLES: dict[str, tuple[Callable[..., Any], tuple]] = {
     "dot_general": (lambda a, b: a @ b, (A, B)),
     "dynamic_slice": (lambda x: lax.dynamic_slice(x, (1,), (2,)), (X,)),
     "dynamic_update_slice": (
-        lambda x, y: lax.dynamic_update_slice(x, y[:1], (1,)),
-        (X, Y),
+        lambda x, y: lax.dynamic_update_slice(x, y, (1,)),
+        (X, Y[:1]),
     ),
     "gather": (lambda x: x[jnp.array([2, 0])], (X,)),
     "imag": (lambda x, y: lax.imag(lax.complex(x, y)), (X, Y)),
@@ -125,7 +125,8 @@ EXAMPLES: dict[str, tuple[Callable[..., Any], tuple]] = {
     "sort": (lambda x: lax.sort(x), (X,)),
     "split": (lambda a: lax.split(a, (1, 2), axis=1)[0], (A,)),
     "sqrt": (lax.sqrt, (X + 1,)),
-    "squeeze": (lambda a: jnp.squeeze(a[:1], 0), (A,)),
+    "squeeze": (lambda a: jnp.squeeze(a, 0), (A[:1],)),
+    "stack": (lambda x, y: lax.stack([x, y]), (X, Y)),
     "approx_top_k": (lambda x: lax.approx_max_k(x, 2)[0], (X,)),
     "top_k": (lambda x: lax.top_k(x, 2)[0], (X,)),
     "transpose": (lambda a: a.T, (A,)),
@@ -205,7 +206,7 @@ class CardRecording(Recording):
     family: str
     block: list[str]
     path: str
-    rules: list[list[str]]  # name, and "there" or why not
+    rules: list[list[str]]  # name, and what it makes, or why there is none
     example: str
     checks: list[Check]
     stablehlo: list[str]
@@ -278,11 +279,12 @@ def record_card(name: str | Primitive, target: str = "cpu") -> CardRecording:
         inputs, outputs = small_arrays(args), small_arrays(results_of(function, args))
     derivative: list[str] = []
     if used is not None and used[1] and all(of_floats(arg) for arg in used[1]):
-        derivative = derivatives(*used)
+        derivative = formulas_of(name, *used)
     rules = rules_of(primitive, *(used or (None, ())))
     for rule in rules:
-        if rule[0] == "lowering" and rule[1] == "there" and operations:
-            rule[1] = f"to {', '.join(operations)}"
+        if rule[0] == "lowering" and rule[1] == HAS_RULE and used is not None:
+            made = ", ".join(operations)
+            rule[1] = f"to {made}" if made else "to nothing: the operand is the result"
     held = sum(check.result == "holds" for check in checks)
     ran = sum(check.difference is not None for check in checks)
     # On a card there is no equation whose parameters could fill the phrase.
@@ -392,6 +394,9 @@ def family_of(primitive: Primitive) -> str:
     return ROOMS.get(path.parent.name, "programs")
 
 
+HAS_RULE = "has a rule"
+
+
 def rules_of(
     primitive: Primitive, function: Callable[..., Any] | None, args: tuple
 ) -> list[list[str]]:
@@ -408,7 +413,9 @@ def rules_of(
     for name, there in slots.items():
         told = ""
         if there:
-            told = made_by_rule(name, primitive, function, args) or "there"
+            told = made_by_rule(name, primitive, function, args) or HAS_RULE
+            if told == HAS_RULE and name == "jvp" and is_flat(primitive):
+                told = "gives zero"
         elif name in primitive.reasons:
             told = f"none: {primitive.reasons[name]}"
         elif name == "transpose" and kind == "derived":
@@ -527,19 +534,25 @@ def run_checks(primitive: Primitive, function: Callable, args: tuple) -> list[Ch
     differentiable = bool(args) and all(map(of_floats, args))
     dtype = getattr(function(*args), "dtype", None)
     differentiable = differentiable and dtype == np.float32
-    flat = primitive.reasons.get("transpose", "")
     checks = [meaning_check(primitive, function, args)]
-    if differentiable and "always zero" not in flat:
+    if differentiable and not is_flat(primitive):
         name = "jvp against differences"
         checks.append(attempted(name, derivative_check, function, args))
         name = "backward against forward"
         checks.append(attempted(name, transpose_check, function, args))
     else:
-        reason = primitive.reasons.get("jvp") or flat or "no derivative: not of floats"
-        checks.append(Check("jvp against differences", reason, None))
+        reason = primitive.reasons.get("jvp", "not all of its values are floats")
+        if is_flat(primitive):
+            reason = "its tangent is always zero"
+        checks.append(Check("jvp against differences", f"not run: {reason}", None))
     if args:
         checks.append(attempted("batch against loop", batch_check, function, args))
     return checks
+
+
+def is_flat(primitive: Primitive) -> bool:
+    """Whether a primitive's derivative is zero wherever there is one."""
+    return "always zero" in primitive.reasons.get("transpose", "")
 
 
 def attempted(name: str, check: Callable[..., Check], *given: Any) -> Check:
@@ -562,7 +575,10 @@ def meaning_check(primitive: Primitive, function: Callable, args: tuple) -> Chec
     closed = make_jaxpr(lambda *xs: function(*xs))(*args)
     alone = len(closed.jaxpr.eqns) == 1 and closed.jaxpr.eqns[0].primitive is primitive
     if primitive.meaning is None or not alone:
-        return Check(name, "the block has no meaning in NumPy for this example", None)
+        more = "there is no NumPy function for it"
+        if primitive.meaning is not None:
+            more = "the example has other operations, too"
+        return Check(name, f"not compared: {more}", None)
     eqn = closed.jaxpr.eqns[0]
     operands: dict[Any, Any] = dict(zip(closed.jaxpr.invars, args))
     operands.update(zip(closed.jaxpr.constvars, map(np.asarray, closed.consts)))

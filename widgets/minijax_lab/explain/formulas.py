@@ -2,12 +2,14 @@
 
 The jvp rule's program of `sin` becomes `d sin(x) = dx * cos(x)`, and what backward mode
 makes of it `ct_x = ct * cos(x)`. The formulas are read off the rules' own equations; a
-program with an operation that has no short sign gives none.
+program with an operation that has no short sign gives none. Those of long rules are
+stated.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -16,9 +18,12 @@ import numpy as np
 from minijax.compile.jit_api import make_jaxpr
 from minijax.core.language import Jaxpr, JaxprEqn, Literal, ShapedArray
 from minijax.transforms.differentiation import jvp, vjp
+from minijax_lab.explain.stated_formulas import STATED
 
 LONGEST = 150
 NAMES = ("x", "y", "z")
+# What constants are called, by how many there are.
+CONSTANTS = ("", "c", "ab")
 
 OPERATORS: dict[str, ast.operator] = {
     "add": ast.Add(),
@@ -39,14 +44,25 @@ COMPARISONS: dict[str, ast.cmpop] = {
     "gt": ast.Gt(),
     "ge": ast.GtE(),
 }
-CALLED = ("jit", "closed_call", "custom_jvp_call", "core_call")
-SAME = ("copy", "pvary")
+CALLED = ("jit", "closed_call", "custom_jvp_call", "core_call", "remat2")
+SAME = ("copy", "pvary", "name", "device_put")
 WHOLE = {"reduce_sum": "sum", "reduce_max": "max", "reduce_min": "min"}
 WHOLE |= {"reduce_prod": "prod"}
 
 
 class NoFormula(Exception):
     """A program has an operation without a sign."""
+
+
+def formulas_of(name: str, function: Callable[..., Any], args: tuple) -> list[str]:
+    """The formulas of a primitive's example, read off its rules or stated.
+
+    After those of the derivative come lines that define names which they use, and
+    sentences that say where they hold.
+    """
+    found = STATED.get(name) or derivatives(function, args)
+    # What gives back its operand is written by its name.
+    return [re.sub(r"^d x =", f"d {name}(x) =", line) for line in found]
 
 
 def derivatives(function: Callable[..., Any], args: tuple) -> list[str]:
@@ -88,10 +104,9 @@ def atomic(node: ast.expr) -> str:
 
 def formulas(closed: Any, names: list[str]) -> list[ast.expr]:
     """The results of a program as expressions of its inputs, which have names."""
-    if len(closed.consts) > 1:
-        raise NoFormula("several constants")
+    consts = CONSTANTS[len(closed.consts)]
     known = {var: ast.Name(name) for var, name in zip(closed.jaxpr.invars, names)}
-    known.update((var, ast.Name("c")) for var in closed.jaxpr.constvars)
+    known.update(zip(closed.jaxpr.constvars, map(ast.Name, consts)))
     return results(closed.jaxpr, known)
 
 
@@ -125,6 +140,37 @@ def number(value: Any) -> ast.expr:
     return ast.parse(f"{np.asarray(value).item():.7g}", mode="eval").body
 
 
+def is_minus(node: ast.expr) -> bool:
+    """Whether an expression begins with a minus of its own."""
+    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+
+
+def minus(node: ast.expr) -> ast.expr:
+    """The negative of an expression."""
+    return node.operand if is_minus(node) else ast.UnaryOp(ast.USub(), node)
+
+
+def turned(node: ast.expr) -> ast.expr:
+    """The transpose of a matrix; of a product, that of its factors in turn."""
+    if isinstance(node, ast.Attribute) and node.attr == "T":
+        return node.value
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+        return ast.BinOp(turned(node.right), ast.MatMult(), turned(node.left))
+    return ast.Attribute(node, "T")
+
+
+def part_of_complex(name: str, node: ast.expr) -> ast.expr:
+    """The real or the imaginary part; of a derivative made of two parts, that part."""
+    names = [part.id for part in ast.walk(node) if isinstance(part, ast.Name)]
+    if not any(one.startswith(("d", "ct")) for one in names):
+        return called(name, node)
+    if is_minus(node):
+        return minus(part_of_complex(name, node.operand))
+    if isinstance(node, ast.Call) and ast.unparse(node.func) == "complex":
+        return node.args[name == "imag"]
+    return called(name, node)
+
+
 def called(name: str, *args: ast.expr, **given: Any) -> ast.expr:
     """The call of a function by its name."""
     keywords = [ast.keyword(key, ast.Constant(value)) for key, value in given.items()]
@@ -143,12 +189,14 @@ def written(eqn: JaxprEqn, operands: list[ast.expr], place: int) -> ast.expr:
     out = eqn.outvars[0].aval
     if not all(type(aval) is ShapedArray for aval in (*avals, out)):
         raise NoFormula(name)  # a ref, whose value changes; a key
+    if name == "neg":
+        return minus(operands[0])
+    if name in ("add", "add_any") and is_minus(operands[1]):
+        return ast.BinOp(operands[0], ast.Sub(), operands[1].operand)
     if name in OPERATORS:
         return ast.BinOp(operands[0], OPERATORS[name], operands[1])
     if name in COMPARISONS:
         return ast.Compare(operands[0], [COMPARISONS[name]], [operands[1]])
-    if name == "neg":
-        return ast.UnaryOp(ast.USub(), operands[0])
     if name in ("square", "integer_pow"):
         power = ast.Constant(params.get("y", 2))
         return ast.BinOp(operands[0], ast.Pow(), power)
@@ -166,7 +214,13 @@ def written(eqn: JaxprEqn, operands: list[ast.expr], place: int) -> ast.expr:
     if name == "dot_general":
         return product(eqn, operands)
     if name == "transpose" and out.ndim == 2:
-        return ast.Attribute(operands[0], "T")
+        return turned(operands[0])
+    if name in ("real", "imag"):
+        return part_of_complex(name, operands[0])
+    if name == "reduce_precision":
+        return called(name, operands[0], **params)
+    if name == "round" and not params["rounding_method"]:
+        return called(name, operands[0])
     if name in WHOLE and not out.shape:
         return called(WHOLE[name], operands[0])
     if name == "reduce_sum":
@@ -185,8 +239,7 @@ def written(eqn: JaxprEqn, operands: list[ast.expr], place: int) -> ast.expr:
         return called(name, operands[0])
     if name == "pad" and out.ndim == 1:
         low, high, between = params["padding_config"][0]
-        zero = isinstance(eqn.invars[1], Literal) and not eqn.invars[1].val
-        if not zero or between or low < 0 or high < 0:
+        if ast.unparse(operands[1]) != "0" or between or min(low, high) < 0:
             raise NoFormula(name)
         sizes = ast.Tuple([ast.Constant(low), ast.Constant(high)])
         return called("pad", operands[0], sizes)
@@ -217,5 +270,5 @@ def product(eqn: JaxprEqn, operands: list[ast.expr]) -> ast.expr:
         if any(batch) or len(axes) != 1 or rank > 2:
             raise NoFormula("dot_general")
         inner = rank - 1 if place == 0 else 0
-        sides.append(node if axes[0] == inner else ast.Attribute(node, "T"))
+        sides.append(node if axes[0] == inner else turned(node))
     return ast.BinOp(sides[0], ast.MatMult(), sides[1])
