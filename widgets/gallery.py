@@ -102,6 +102,12 @@ STATES: dict[str, Callable[[], View]] = {
     ),
     "passes": lambda: see.passes(of.softmax, of.floats(64)),
     "passes, empty": lambda: see.passes(of.same, X),
+    "passes, huge": lambda: see.passes(
+        minijax.grad(of.squared_error),
+        [of.floats(16, 16)] * 16,
+        of.floats(8, 16),
+        of.floats(8, 16),
+    ),
     "fusion": lambda: see.fusion(of.softmax, of.floats(64)),
     "fusion, one step": lambda: see.fusion(lambda x: x + 1.0, of.floats(8)),
     "fusion, roofline": lambda: see.fusion(
@@ -152,6 +158,7 @@ STATES: dict[str, Callable[[], View]] = {
     "why, nothing traced": lambda: of.failed(int, of.EVIL),
     "why, equation": of.caused,
     "source": lambda: see.source(minijax.core.autodiff.JVPTrace),
+    "source, empty": lambda: see.source(of.Nothing),
     "source, small": lambda: see.source(of.relu),
     "source, primitive": lambda: see.source(minijax.lax.sin_p),
     "source, huge": lambda: see.source(minijax.core.autodiff),
@@ -163,6 +170,7 @@ STATES: dict[str, Callable[[], View]] = {
     "primitives": see.primitives,
     "primitives, few": of.small_table,
     "grad": lambda: see.grad(of.twice, 2.0),
+    "grad, empty": lambda: see.grad(of.unused, 2.0),
     "grad, one step": lambda: see.grad(lambda x: x, 2.0),
     "grad, network": lambda: see.grad(
         of.squared_error,
@@ -208,10 +216,15 @@ STATES: dict[str, Callable[[], View]] = {
     "placement, tree": lambda: placed.view("tree"),
     "placement, program": lambda: placed.view("program"),
     "placement, copies": lambda: placed.view("copies"),
+    "placement, empty": lambda: placed.view("nothing"),
+    "placement, huge": lambda: placed.view("deep"),
     "collectives": lambda: placed.view("collectives"),
     "collectives, loop": lambda: placed.view("loop"),
     "collectives, none": lambda: placed.view("no collectives"),
+    "collectives, huge": lambda: placed.view("deep collectives"),
     "scale": lambda: placed.view("scale"),
+    "scale, empty": lambda: placed.view("scale of nothing"),
+    "scale, huge": lambda: placed.view("scale of many"),
 }
 # The same picture as a widget: the player gets its frame from a model.
 AS_WIDGETS = ("trace", "jaxpr, hostile names")

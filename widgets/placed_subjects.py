@@ -49,6 +49,18 @@ def around(x):
     return minijax.lax.fori_loop(0, 5, lambda i, x: jnp.roll(x, 1, 0) * 0.5, x)
 
 
+def deep(x, layers):
+    """Many layers, cut in turn along what is summed over and along what is not."""
+    for w in layers:
+        x = jnp.tanh(x @ w)
+    return (x * x).sum()
+
+
+def same(x):
+    """Nothing at all."""
+    return x
+
+
 @functools.cache
 def recordings() -> dict[str, dict[str, Any]]:
     """The recordings by name, made by a process with eight devices."""
@@ -81,6 +93,9 @@ def main() -> None:
         return minijax.device_put(np.ones(shape, np.float32), place)
 
     rows, columns = put((16, 8), "x", "y"), put((8, 12), "y")
+    layers = [put((64, 64), *(("y", None), (None, "y"))[n % 2]) for n in range(16)]
+    x = put((32, 64), "x")
+    network, sizes = (x, layers), range(1, 9)
     views: dict[str, View] = {
         "array": see.placement(rows),
         "tree": see.placement({"w": columns, "b": put((12,)), "x": put((8, 4, 6))}),
@@ -89,6 +104,13 @@ def main() -> None:
         "collectives": see.collectives(layer, rows, columns),
         "loop": see.collectives(around, put((16, 8), "x")),
         "scale": see.scale({"cut": (layer, rows, columns)}),
+        "nothing": see.placement(same, rows),
+        "deep": see.placement(minijax.grad(deep, 1), *network),
+        "deep collectives": see.collectives(minijax.grad(deep, 1), *network),
+        "scale of nothing": see.scale({"nothing": (same, rows)}),
+        "scale of many": see.scale(
+            {f"{n} deep": (minijax.grad(deep, 1), x, layers[:n]) for n in sizes}
+        ),
         "no collectives": see.collectives(forgotten, put((16, 8), "x"), put((8, 12))),
     }
     print(json.dumps({name: view.recording.to_dict() for name, view in views.items()}))

@@ -386,3 +386,12 @@ LSTM = (
     np.ones((24, 8), np.float32),
     np.ones(16, np.float32),
 )
+
+
+class Nothing:
+    """Nothing at all."""
+
+
+def unused(x):
+    """Has a result that is not made from its argument."""
+    return 3.0

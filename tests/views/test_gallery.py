@@ -7,6 +7,7 @@ import pytest
 
 import gallery as states
 import minijax_widgets as see
+from minijax_widgets import legend as legends
 
 pytestmark = pytest.mark.long
 
@@ -126,3 +127,152 @@ def test_tables_of_narrow_pages_have_the_width_of_the_page(browser, tmp_path):
     )
     page.close()
     assert found and all(wide <= room for wide, room in found), found
+
+
+# Of each view the kinds of marks that its scenes, or its listings, have in some of its
+# steps, and those that its legend explains: by the colours of what is really drawn.
+KINDS = """(at) => {
+  const root = document.querySelectorAll(".mj-live")[at];
+  const roles = ["value", "constant", "residual", "cotangent", "batch", "mesh", "meshy",
+    "meshz", "miss"];
+  const role = (text) => text.replace(/^var\\(--mj-(\\w+?)(-wash)?\\)$/, "$1");
+  const drawn = new Set();
+  const slider = root.querySelector("input[type=range]");
+  const last = slider ? Number(slider.max) : 0;
+  for (let n = 0; n <= Math.min(last, 24); n++) {
+    if (slider) {
+      slider.value = Math.round((n * last) / Math.min(last, 24));
+      slider.dispatchEvent(new Event("input"));
+    }
+    for (const part of root.querySelectorAll(".mj-scene .mj-mark > *")) {
+      if (part.tagName === "text" || part.classList.contains("mj-halo")) continue;
+      const cell = part.hasAttribute("stroke-opacity") ? " cell" : "";
+      for (const one of [role(part.style.fill), role(part.style.stroke)]) {
+        if (roles.includes(one)) drawn.add(one + cell);
+      }
+    }
+  }
+  const scenes = root.querySelectorAll(".mj-scene").length;
+  if (!scenes) for (const one of roles) {
+    const row = {residual: "kept", cotangent: "backward"}[one];
+    const letters = `.mj-listing td:first-child span.mj-n.mj-${one}`;
+    if (root.querySelector(letters) || root.querySelector(`tr.mj-${row}`)) {
+      drawn.add(one);
+    }
+  }
+  const told = [...root.querySelectorAll(".mj-meaning")].map((one) => [
+    one.dataset.kind, one.textContent.trim()]);
+  return [[...drawn].sort(), told, scenes];
+}"""
+
+
+def kinds_of_marks(browser, path, count):
+    """For each view the kinds that are drawn at some width, and its legend."""
+    page = browser.new_page(viewport={"width": 1300, "height": 900}, offline=True)
+    page.goto(path.as_uri(), timeout=120_000)
+    live = "n => document.querySelectorAll('.mj-live').length == n"
+    page.wait_for_function(live, arg=count, timeout=120_000)
+    found = []
+    for width in (1300, 800, 400):
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_timeout(300)
+        found.append([page.evaluate(KINDS, at) for at in range(count)])
+    page.close()
+    return [
+        ({kind for drawn, _, _ in views for kind in drawn}, dict(views[0][1]))
+        for views in zip(*found)
+    ]
+
+
+def test_legends_have_all_marks_and_no_others(browser, tmp_path):
+    names = [name for name in states.STATES if "huge" not in name]
+    path = tmp_path / "gallery.html"
+    path.write_text(states.page(names), encoding="utf-8")
+    found = zip(names, kinds_of_marks(browser, path, len(names)))
+    for name, (drawn, told) in found:
+        assert drawn <= set(told), (name, drawn, told)
+        # Which numbers there are depends on the step, and on how many find room.
+        others = {kind for kind in told if not kind.endswith(" cell")}
+        assert others <= drawn, (name, drawn, told)
+        assert len(set(told.values())) == len(told), name
+
+
+def test_an_entry_that_is_missing_is_noticed(browser, tmp_path, monkeypatch):
+    without = {k: v for k, v in legends.OF_SCENES.items() if k != "value"}
+    monkeypatch.setattr(legends, "OF_SCENES", without)
+    monkeypatch.setitem(legends.OF_KINDS, "vmap", {"batch": "the batch axis"})
+    path = tmp_path / "one.html"
+    path.write_text(states.page(["vmap, one step"]), encoding="utf-8")
+    ((drawn, told),) = kinds_of_marks(browser, path, 1)
+    assert drawn - set(told) == {"value"}
+
+
+# In each view: which keys its help lists that do nothing, and which do something that
+# it does not list. A key does something if the page, what is scrolled or the focus is
+# then another, in one of some situations that other keys bring about.
+KEYS = """() => [...document.querySelectorAll(".mj-live")].flatMap((root) => {
+  const named = {Left: "ArrowLeft", Right: "ArrowRight", Up: "ArrowUp",
+    Down: "ArrowDown", Space: " ", Esc: "Escape"};
+  const press = (key) => {
+    if (key.focus) {
+      key.focus({preventScroll: true});
+      return;
+    }
+    if (key.length > 5 && key.startsWith("find ")) {
+      const box = root.querySelector("input[type=search]");
+      box.value = key.slice(5);
+      box.dispatchEvent(new Event("input"));
+      return;
+    }
+    root.dispatchEvent(new KeyboardEvent("keydown",
+      {key: named[key] ?? key, bubbles: true, cancelable: true}));
+  };
+  const seen = () => JSON.stringify([root.outerHTML,
+    [...root.querySelectorAll(".mj-pane")].map(
+      (one) => [one.scrollLeft, one.scrollTop]),
+    [...root.querySelectorAll("*"), root].indexOf(document.activeElement)]);
+  const down = (count) => ["Home", ...Array(count).fill("Down")];
+  const first = [[], ["Home"], ["End"], ["find e"], ["End", "find a"], ["+"]];
+  for (let count = 1; count < 12; count++) first.push(down(count));
+  first.push(["find e", "Up"], ["find d", "Down"]);
+  for (const pane of root.querySelectorAll(".mj-pane")) {
+    if (!pane.querySelector("tr")) continue;
+    first.push([pane], [pane, "Down"], [pane, "Up", "Up"]);
+  }
+  const does = (key, situations) => situations.some((before) => {
+    root.focus({preventScroll: true});
+    before.forEach(press);
+    const was = seen();
+    press(key);
+    const is = seen();
+    // As it was: no play that runs, no text in the place of the picture.
+    if (is !== was && [" ", "t", "?", "y", "e"].includes(named[key] ?? key)) press(key);
+    return is !== was;
+  });
+  const head = root.querySelector(".mj-head").textContent;
+  const listed = [...root.querySelectorAll(".mj-help kbd")].map(
+    (one) => one.textContent);
+  const all = "Left Right Home End Space Up Down Enter [ ] / n N f t y o e + - 0 g q 7";
+  const wrong = [];
+  for (const key of listed) {
+    if (key !== "z" && !does(key, first)) wrong.push([head, key, "does nothing"]);
+  }
+  for (const key of all.split(" ")) {
+    if (!listed.includes(key) && does(key, first)) {
+      wrong.push([head, key, "is not listed"]);
+    }
+  }
+  return wrong;
+})"""
+
+
+def test_help_lists_exactly_the_keys_that_do_something(browser, one_of_each):
+    page = browser.new_page(viewport={"width": 1200, "height": 900}, offline=True)
+    page.goto(one_of_each.as_uri(), timeout=120_000)
+    page.wait_for_function("() => document.querySelectorAll('.mj-live').length > 15")
+    page.wait_for_timeout(1000)
+    assert page.evaluate(KEYS) == []
+    page.focus(".mj-live:has(.mj-scene)")
+    page.keyboard.press("z")
+    page.wait_for_function("() => !!document.fullscreenElement")
+    page.close()

@@ -28,6 +28,7 @@ from minijax_widgets.glyph import (
     told_only,
     words,
 )
+from minijax_widgets.legend import legend
 from minijax_widgets.scene import Scene, svg_file
 from minijax_widgets.style import CODE, LIGHT, PALETTE, TEXT
 
@@ -285,6 +286,7 @@ class Frame:
                 [jump.key, jump.what, jump.steps] for jump in self.jumps if jump.steps
             ],
         )
+        page |= told_only(legend=legend(page))
         text = json.dumps(page, ensure_ascii=False, separators=(",", ":"))
         return text.translate(UNSEEN)
 

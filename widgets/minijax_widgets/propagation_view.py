@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections import Counter
 
 from minijax_lab.explain.collectives import over
 from minijax_lab.explain.propagation import ProgramValue, PropagationRecording, Transfer
@@ -195,7 +196,8 @@ class PropagationView(View):
         """Returns a row for each value."""
         rows = []
         for number, value in enumerate(self.recording.values):
-            moved = [self.moved(count) for count in value.collectives]
+            times = Counter(self.moved(count) for count in value.collectives)
+            moved = [f"{n} x {told}" if n > 1 else told for told, n in times.items()]
             notes = [picture.Piece("; ".join(moved), "mesh")] if moved else []
             if value.unasked:
                 notes.append(picture.Piece("copies nobody asked for", "miss"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from textwrap import wrap
 from typing import Any
 
+from minijax_lab.explain.recording import count_in_words
 from minijax_lab.explain.roofline import Machine
 from minijax_lab.explain.scale import Plan, ScaleRecording, record_scale
 from minijax_lab.explain.tree import size_in_words
@@ -81,13 +82,15 @@ class ScaleView(View):
         for each in plan.traffic:
             more = " at least, a loop counted once" if each.unknown else ""
             lines.append(
-                f"{each.opcode} over {each.axes}: {each.runs:,} runs, "
+                f"{each.opcode} over {each.axes}: {count_in_words(each.runs, 'run')}, "
                 f"{size_in_words(each.bytes)} sent by each{more}"
             )
         if not plan.refused:
             lines.append(
-                f"{plan.flops:,} operations, {size_in_words(plan.moved)} of traffic, "
-                f"{plan.equations:,} equations, {plan.instructions:,} instructions"
+                f"{count_in_words(plan.flops, 'operation')}, "
+                f"{size_in_words(plan.moved)} of traffic, "
+                f"{count_in_words(plan.equations, 'equation')}, "
+                f"{count_in_words(plan.instructions, 'instruction')}"
             )
         return lines
 

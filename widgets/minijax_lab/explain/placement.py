@@ -161,7 +161,10 @@ def record_placement(tree: Any, name: str = "x") -> PlacementRecording:
     for path, leaf in tree_flatten_with_path(tree)[0]:
         values.append(placed_value(leaf, name + keystr(path), meshes, known))
     if not values:
-        raise TypeError("see.placement: this tree has no arrays to be placed.")
+        raise TypeError(
+            "see.placement: this tree has no arrays to be placed; give it an array, a "
+            "tree with arrays, or a function and its arguments."
+        )
     telling = next((i for i, v in enumerate(values) if v.copies > 1), 0)
     return PlacementRecording(
         call=name,

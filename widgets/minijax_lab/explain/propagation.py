@@ -354,9 +354,29 @@ class _Builder:
         return self.numbers.get(same.get(number, number))
 
     def add_collectives(self) -> None:
-        """Puts each collective at the value that it is for: same name, same line."""
+        """Puts each collective at the value that it is for: same name, same line.
+
+        Where a line ran several times, values whose pieces are as large as what is sent
+        are as many as the collectives, and both are in the program's order.
+        """
+        alike: dict[tuple, list[int]] = {}
+        for number, each in enumerate(self.collectives):
+            key = (each.opcode, each.primitive, each.line, each.bytes)
+            alike.setdefault(key, []).append(number)
         for number, each in enumerate(self.collectives):
             best: int | None = None
+            same = alike[each.opcode, each.primitive, each.line, each.bytes]
+            of = [
+                own
+                for own, value in enumerate(self.values)
+                if (value.made_by, value.line) == (each.primitive, each.line)
+                and value.placed.each == each.bytes
+            ]
+            if each.line and len(of) == len(same) > 1:
+                own = of[same.index(number)]
+                self.values[own].collectives.append(number)
+                each.span = self.values[own].span
+                continue
             for own, value in enumerate(self.values):
                 if not value.made_by or value.made_by != each.primitive:
                     continue

@@ -195,12 +195,13 @@ def headline(record: ScaleRecording) -> str:
     plans = record.plans
     devices = max(len(plan.mesh.devices) for plan in plans)
     where = f" of {record.target}" if record.target else ""
-    told = f"{count_in_words(len(plans), 'plan')} for {devices:,} devices{where}: "
+    devices_in_words = count_in_words(devices, "device") + where
+    told = f"{count_in_words(len(plans), 'plan')} for {devices_in_words}: "
     fitting = [plan for plan in plans if record.fits(plan)]
     if len(plans) == 1:
         (plan,) = plans
         return (
-            f"{plan.name} for {devices:,} devices{where}: {in_memory(plan)}, "
+            f"{plan.name} for {devices_in_words}: {in_memory(plan)}, "
             f"{size_in_words(plan.sent)} sent by each in a step"
         )
     if not fitting:

@@ -134,6 +134,9 @@ export interface Frame {
   jumps?: [key: string, what: string, steps: number[]][];
   /** The grid in which the steps stand: its axes, and the place of each step. */
   axes?: { names: string[]; sizes: number[]; places: number[][] };
+  /** What the colours mean that are in it: kinds of marks, what each stands for, and a small
+   *  one of a picture. */
+  legend?: [kind: string, what: string, glyph?: NonNullable<Frame["glyphs"]>[string]][];
   /** The title of the strip of live names below the panes, if there is one. */
   live?: string;
   /** What values in that strip look like, by their text, and signs, by their role; (x, y)

@@ -6,7 +6,6 @@ import { bounds, drag, element, flag, label, listen, set } from "./dom";
 import { DEFINES, type Frame, type Pane, type Piece, type Row } from "./frame";
 import { ScenePane, inlineGlyph, numberAt } from "./scene";
 import { icon } from "./icons";
-import { legend } from "./legend";
 import { choices, huesOfLines, linesOfSteps, type Choice, type Only } from "./only";
 import { tokens, type Token } from "./python";
 import { MANY_ROWS, State, children, columnWidths, usualWidth, clamp, jumped, leastWidth, naturalWidth, rowText, type Hit } from "./state";
@@ -15,28 +14,12 @@ import { styleSheet } from "./style";
 /** What the page's scripts know of each other; the build declares the name. */
 declare const minijaxPlayer: { Bars: typeof ScenePane };
 
-const KEYS: [string, string][] = [
-  ["Left Right", "step"],
-  ["Home End", "first and last step"],
-  ["Space", "play, stop"],
-  ["Up Down", "row"],
-  ["Enter", "open or fold the row"],
-  ["[ ]", "group"],
-  ["/ n N", "search, next, previous"],
-  ["f", "fold all"],
-  ["t", "as text"],
-  ["Esc", "back to the notebook"],
-  ["?", "these keys"],
-];
-const KEYS_OF_EQUATIONS: [string, string][] = [
-  ["y", "types: show, hide"],
-  ["o", "only this primitive, only this line, all"],
-];
-const KEYS_OF_PARAMETERS: [string, string][] = [["e", "parameters behind ...: show, hide"]];
-const KEYS_OF_SCENES: [string, string][] = [
-  ["+ - 0", "larger, smaller, all of it or as drawn"],
-  ["z", "whole screen"],
-];
+/** Keys: what the help shows, what they do in words, whether they can do anything in this
+ *  picture, and what each does. */
+type Keys = [shown: string, what: string, when: unknown, ...runs: (() => void)[]];
+/** What the browser calls a key that the help names otherwise. */
+const NAMES: Record<string, string> = { Space: " " };
+for (const way of ["Left", "Right", "Up", "Down"]) NAMES[way] = `Arrow${way}`;
 const CLASSES: Record<string, string> = { head: "mj-head-row" };
 const SEPARATOR = "  |  ";
 /** A text of fewer letters stands on one line also in a narrow page. */
@@ -109,6 +92,7 @@ export class Player {
   #hues: Map<string, number> | null = null;
   #scenes: ScenePane[] = [];
   #moveAxes: ((step: number) => void) | null = null;
+  #keys: Keys[] = [];
   #rowSteps: { at: number; row: HTMLTableRowElement }[] = [];
 
   constructor(
@@ -139,28 +123,6 @@ export class Player {
     this.#textBox.tabIndex = 0;
     this.#textBox.textContent = frame.text;
     this.#help.hidden = true;
-    const shown: [string, string, ...unknown[]][] = [...KEYS, ...(frame.only ? KEYS_OF_EQUATIONS : [])];
-    if (this.#hasParameters()) shown.push(...KEYS_OF_PARAMETERS);
-    if (frame.panes.some((pane) => pane.scene)) shown.push(...KEYS_OF_SCENES);
-    shown.push(...(frame.jumps ?? []));
-    for (const { key, title } of frame.panes) {
-      if (key) shown.push([key, `${title.split(":")[0]}: hide, show`]);
-    }
-    for (const [keys, what] of shown) {
-      const line = element("div");
-      for (const key of keys.split(" ")) line.append(element("kbd", "", key), " ");
-      line.append(what);
-      this.#help.append(line);
-    }
-    const colours = element("div", "mj-legend");
-    for (const [role, what] of legend(frame)) {
-      const swatch = element("span", `mj-swatch mj-${role}`, "a");
-      set(swatch, "aria-hidden", "true");
-      const entry = element("span", "mj-meaning");
-      entry.append(swatch, ` ${what}`);
-      colours.append(entry);
-    }
-    if (colours.childElementCount) this.#help.append(colours);
     const top = element("div", frame.steps.length > 1 ? "" : "mj-still");
     top.append(this.#head, this.#bar());
     if (frame.axes) {
@@ -170,6 +132,23 @@ export class Player {
     }
     root.append(style, top, this.#panesBox, this.#textBox);
     this.#drawPanes();
+    this.#keys = this.#allKeys().filter(([, , when]) => when);
+    for (const [keys, what] of this.#keys) {
+      const line = element("div");
+      for (const key of keys.split(" ")) line.append(element("kbd", "", key), " ");
+      line.append(what);
+      this.#help.append(line);
+    }
+    const colours = element("div", "mj-legend");
+    for (const [kind, what, glyph] of frame.legend ?? []) {
+      const swatch = glyph ? inlineGlyph(glyph) : element("span", `mj-swatch mj-${kind}`, "a");
+      set(swatch, "aria-hidden", true);
+      const entry = element("span", "mj-meaning");
+      entry.dataset.kind = kind;
+      entry.append(swatch, ` ${what}`);
+      colours.append(entry);
+    }
+    if (colours.childElementCount) this.#help.append(colours);
     // Only now is it known how much room each pane has.
     for (const scene of this.#scenes) scene.choose();
     if (frame.live !== undefined) {
@@ -862,41 +841,58 @@ export class Player {
       event.preventDefault();
       return;
     }
-    const { state } = this;
-    const actions: Record<string, () => void> = {
-      ArrowLeft: () => this.goTo(state.step - 1),
-      ArrowRight: () => this.goTo(state.step + 1),
-      Home: () => this.goTo(0),
-      End: () => this.goTo(state.last),
-      " ": () => this.#play(!this.#timer),
-      ArrowUp: () => this.#moveRow(-1),
-      ArrowDown: () => this.#moveRow(1),
-      Enter: () => this.#toggleRow(),
-      "[": () => this.#goToGroup(-1),
-      "]": () => this.#goToGroup(1),
-      "/": () => this.#openSearch(),
-      n: () => this.#found(state.next(1)),
-      N: () => this.#found(state.next(-1)),
-      f: () => this.#foldAll(),
-      t: () => this.#toggleText(),
-      "?": () => this.#toggle("help", this.#help),
-      z: () => this.#wholeScreen(),
-    };
-    if (this.frame.only) {
-      actions.o = () => this.#filterByStep();
-      actions.y = () => this.#toggleTypes();
+    for (const [shown, , , ...runs] of this.#keys) {
+      const run = runs[shown.split(" ").findIndex((name) => (NAMES[name] ?? name) === event.key)];
+      if (!run) continue;
+      event.preventDefault();
+      run();
     }
-    if (this.#hasParameters()) actions.e = () => void this.root.classList.toggle("mj-all-params");
-    for (const [key, , steps] of this.frame.jumps ?? []) {
-      actions[key] = () => this.goTo(jumped(steps, state.step));
+  }
+
+  #allKeys(): Keys[] {
+    const { state, frame } = this;
+    const { panes } = frame;
+    const rows = panes.flatMap((pane) => (pane.scene ? [] : pane.rows));
+    const folds = this.#panes.some((drawn) => drawn.folds);
+    const hidden = this.#hasParameters();
+    const keys: Keys[] = [
+      ["Left Right", "step", state.last, () => this.goTo(state.step - 1), () => this.goTo(state.step + 1)],
+      ["Home End", "first and last step", state.last, () => this.goTo(0), () => this.goTo(state.last)],
+      ["Space", "play, stop", state.last, () => this.#play(!this.#timer)],
+      ["Up Down", "row", rows.length, () => this.#moveRow(-1), () => this.#moveRow(1)],
+      ["Enter", "open or fold the row", folds || hidden, () => this.#toggleRow()],
+      [
+        "[ ]",
+        "group",
+        state.last && rows.some(({ s, go }) => s === "group" && go !== undefined),
+        () => this.#goToGroup(-1),
+        () => this.#goToGroup(1),
+      ],
+      [
+        "/ n N",
+        "search, next, previous",
+        rows.length,
+        () => this.#openSearch(),
+        () => this.#found(state.next(1)),
+        () => this.#found(state.next(-1)),
+      ],
+      ["f", "fold all", folds, () => this.#foldAll()],
+      ["t", "as text", 1, () => this.#toggleText()],
+      ["Esc", "back to the notebook", 1],
+      ["?", "these keys", 1, () => this.#toggle("help", this.#help)],
+      ["y", "types: show, hide", frame.only, () => this.#toggleTypes()],
+      ["o", "only this primitive, only this line, all", frame.only, () => this.#filterByStep()],
+      ["e", "parameters behind ...: show, hide", hidden, () => this.root.classList.toggle("mj-all-params")],
+      ["+ - 0", "larger, smaller, all of it or as drawn", this.#scenes[0]],
+      ["z", "whole screen", this.#scenes[0] && document.fullscreenEnabled, () => this.#wholeScreen()],
+    ];
+    for (const [key, what, steps] of frame.jumps ?? []) {
+      keys.push([key, what, 1, () => this.goTo(jumped(steps, state.step))]);
     }
     for (const { pane, section } of this.#panes) {
-      if (pane.key) actions[pane.key] = () => this.#togglePane(section);
+      keys.push([pane.key!, `${pane.title.split(":")[0]}: hide, show`, pane.key, () => this.#togglePane(section)]);
     }
-    const action = actions[event.key];
-    if (!action) return;
-    event.preventDefault();
-    action();
+    return keys;
   }
 
   #wholeScreen(): void {
