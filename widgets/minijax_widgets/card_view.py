@@ -57,7 +57,9 @@ class CardView(View):
         record = self.recording
         rows = [f"  block    {record.path}, {len(record.block)} lines"]
         for told in record.derivative:
-            rows += wrapped(f"  {way_of(told):9}", told)
+            way = way_of(told)
+            head = "formula" if way.endswith("wards") else way
+            rows += wrapped(f"  {head:9}", told)
         rows += [cut(f"  {name:8} {told}", 100) for name, told in record.rules]
         rows += [
             cut(f"  {check.name:32} {check.result}", 100) for check in record.checks

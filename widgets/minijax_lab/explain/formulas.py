@@ -140,14 +140,18 @@ def number(value: Any) -> ast.expr:
     return ast.parse(f"{np.asarray(value).item():.7g}", mode="eval").body
 
 
-def is_minus(node: ast.expr) -> bool:
-    """Whether an expression begins with a minus of its own."""
-    return isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub)
+def positive(node: ast.expr) -> ast.expr | None:
+    """What a minus stands before; None without one."""
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub):
+        return node.operand
+    return None
 
 
 def minus(node: ast.expr) -> ast.expr:
-    """The negative of an expression."""
-    return node.operand if is_minus(node) else ast.UnaryOp(ast.USub(), node)
+    """The negative of an expression; that of 0 is 0."""
+    if isinstance(node, ast.Constant) and not node.value:
+        return node
+    return positive(node) or ast.UnaryOp(ast.USub(), node)
 
 
 def turned(node: ast.expr) -> ast.expr:
@@ -164,8 +168,8 @@ def part_of_complex(name: str, node: ast.expr) -> ast.expr:
     names = [part.id for part in ast.walk(node) if isinstance(part, ast.Name)]
     if not any(one.startswith(("d", "ct")) for one in names):
         return called(name, node)
-    if is_minus(node):
-        return minus(part_of_complex(name, node.operand))
+    if (whole := positive(node)) is not None:
+        return minus(part_of_complex(name, whole))
     if isinstance(node, ast.Call) and ast.unparse(node.func) == "complex":
         return node.args[name == "imag"]
     return called(name, node)
@@ -191,8 +195,8 @@ def written(eqn: JaxprEqn, operands: list[ast.expr], place: int) -> ast.expr:
         raise NoFormula(name)  # a ref, whose value changes; a key
     if name == "neg":
         return minus(operands[0])
-    if name in ("add", "add_any") and is_minus(operands[1]):
-        return ast.BinOp(operands[0], ast.Sub(), operands[1].operand)
+    if name in ("add", "add_any") and (less := positive(operands[1])) is not None:
+        return ast.BinOp(operands[0], ast.Sub(), less)
     if name in OPERATORS:
         return ast.BinOp(operands[0], OPERATORS[name], operands[1])
     if name in COMPARISONS:
