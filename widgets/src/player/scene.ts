@@ -183,8 +183,8 @@ export class ScenePane {
     private index: number,
     private stage: Stage,
   ) {
+    // What is drawn is chosen when all panes stand there: until then it has more room.
     this.#map = new SmallMap(section);
-    this.choose();
     onWidth(root, () => {
       this.#fitted = Infinity;
       section.style.maxHeight = "";
