@@ -96,6 +96,7 @@ class _Running:
 
     def _environment(self, number: int) -> dict[str, str]:
         found = {
+            "PYTHON_COLORS": "0",  # each line gets a prefix: a colour would be cut
             **os.environ,
             connecting.ADDRESS: f"127.0.0.1:{self.coordinator.port}",
             connecting.NUM_PROCESSES: str(self.launch.num_processes),

@@ -70,7 +70,9 @@ def test_each_kernel_stands_once_and_no_byte_is_lost(name) -> None:
     assert all(not kernel.equations for kernel in left)
     for group in groups:
         for kernel in group.before:
-            own, other = set(kernel.equations), set(group.kernel.equations)
+            # jaxlib 0.12 gives what XLA makes in a loop the equation of the loop.
+            own = {e for each in kernel.equations for e in record.within(each)}
+            other = set(group.kernel.equations)
             assert not own or own & other or not other
     assert groups_of(Recording.from_dict(record.to_dict())) == groups
     assert view.to_html()

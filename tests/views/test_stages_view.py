@@ -190,7 +190,9 @@ def test_machine_code_is_a_fifth_level() -> None:
     codes = [code for code in found if code is not None]
     assert len(codes) == len(record.code.codes) > 2
     lines = [len(code.optimised.split("\n")) for code in codes]
-    assert f"{sum(lines):,}" in shown and all(f"{count:,}" in shown for count in lines)
+    # Of code that is cut after so many lines, "400+".
+    counts = {text.rstrip("+") for text in shown}
+    assert f"{sum(lines):,}" in counts and {f"{n:,}" for n in lines} <= counts
     (pane,) = [pane for pane in frame.panes if pane.title == "machine code"]
     heads = [row for row in pane.rows if row.folded]
     assert len(heads) == len(codes)

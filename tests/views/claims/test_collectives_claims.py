@@ -67,6 +67,32 @@ ENTRY %main (a: f32[4], b: f32[2]) -> (f32[4], f32[2]) {
     assert one.note == "XLA joined 2 of them; the line is that of one"
 
 
+def test_a_gathering_without_a_stack_has_its_readers_line():
+    """jaxlib 0.12 writes so; the product that reads it is inside of a kernel."""
+    text = """HloModule gathered
+
+%kernel (p: f32[4], q: f32[2]) -> f32[4] {
+  %p = f32[4]{0} parameter(0)
+  %q = f32[2]{0} parameter(1)
+  %y = f32[4]{0} multiply(%p, %p), metadata={op_name="jit(f)/mul" stack_frame_id=1}
+  ROOT %z = f32[4]{0} tanh(%y), metadata={op_name="jit(f)/tanh" stack_frame_id=2}
+}
+
+ENTRY %main (w: f32[2]) -> f32[4] {
+  %w = f32[2]{0} parameter(0), metadata={op_name="w"}
+  %all-gather-start = (f32[2]{0}, f32[4]{0}) all-gather-start(%w), channel_id=1, replica_groups={{0,1}}, dimensions={0}, metadata={op_name="w"}
+  %all-gather-done = f32[4]{0} all-gather-done(%all-gather-start), metadata={op_name="w"}
+  ROOT %r = f32[4]{0} fusion(%all-gather-done, %w), kind=kLoop, calls=%kernel, metadata={op_name="jit(f)/tanh" stack_frame_id=2}
+}
+"""  # noqa: E501
+    module = parse(text)
+    mesh = MeshFacts([MeshAxis("x", 2)], [0, 1], "", named=True)
+    lines = {1: ("f.py, line 1", "y = w * w"), 2: ("f.py, line 2", "tanh(y)")}
+    program = Program("f", text, module, mesh, None, lines=lines)
+    (one,) = collectives_of(program)
+    assert (one.where, one.line, one.primitive) == (*lines[1], "mul")
+
+
 def pairwise(opcode: str, how: str, members: int, elements: int) -> tuple[int, int]:
     """Carries an algorithm out on sums; returns its rounds, and what the busiest sent.
 

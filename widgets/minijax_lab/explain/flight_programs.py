@@ -115,12 +115,10 @@ def read_program(made: Made, is_users: Callable[[str], bool]) -> ProgramFacts | 
         members = [module.instructions[number] for number in kernel.members]
         opcode = instruction.opcode.removesuffix("-start")
         framed = [m for m in [instruction, *members] if m.frame in lines]
-        if not framed and opcode in EXCHANGES:
-            # jaxlib 0.12 gives none to an argument's gathering: its reader's is taken.
-            own = kernel.instruction
-            readers = [m for m in module.instructions if own in m.operands]
-            framed = [m for m in readers if m.frame in lines]
-        line = lines[framed[-1].frame or 0] if framed else 0
+        said = framed[-1] if framed else None
+        if said is None and opcode in EXCHANGES:
+            said = module.user_of(instruction, lines)
+        line = lines[said.frame or 0] if said else 0
         times = kernel.times or 1
         operations = [m.opcode for m in members if m.opcode not in PLAIN]
         name = ", ".join(dict.fromkeys(operations)) or instruction.opcode

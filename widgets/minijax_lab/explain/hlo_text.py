@@ -18,7 +18,7 @@ jaxlib's own objects know no shapes and no attributes, and the dumps of passes a
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, field
 
 from minijax_lab.explain.equation_marks import equations_in, unmarked
@@ -90,6 +90,40 @@ class Module:
         """The instructions of a computation."""
         ids = self.computations[computation].instructions
         return [self.instructions[number] for number in ids]
+
+    def readers(self, instruction: Instruction) -> Iterator[Instruction]:
+        """What reads an instruction; of a kernel, the instructions inside of it."""
+        for each in self.instructions:
+            if instruction.id not in each.operands:
+                continue
+            if each.opcode == "fusion":
+                place = str(each.operands.index(instruction.id))
+                for inner in self.body(each.called[0]):
+                    if inner.opcode == "parameter" and inner.attributes == place:
+                        yield from self.readers(inner)
+            else:
+                yield each
+
+    def user_of(self, instruction: Instruction, known: Container) -> Instruction | None:
+        """An instruction whose stack of frames is `known`: this one, or its reader.
+
+        jaxlib 0.12 gives the gathering of an argument the argument's name and no stack.
+        Readers without a name, and the end of a collective, are passed over.
+        """
+        level = [instruction]
+        while level:
+            found = [each for each in level if each.frame in known]
+            if found:
+                return found[-1]
+            passed = [
+                each
+                for each in level
+                if each is instruction
+                or not each.op_name
+                or each.opcode.endswith("-done")
+            ]
+            level = [reader for each in passed for reader in self.readers(each)]
+        return None
 
     def line(self, instruction: Instruction) -> str:
         """An instruction as text, with its attributes."""

@@ -298,7 +298,10 @@ def collectives_of(program: Program) -> list[Collective]:
         result = instruction.bytes
         if instruction.opcode.endswith("-start") and opcode != "all-reduce":
             result = max(0, result - given)  # a tuple of what is given and the result
-        frame = instruction.frame or 0
+        said = instruction
+        if said.frame is None:
+            said = module.user_of(instruction, program.lines) or instruction
+        frame = said.frame or 0
         where, line = program.lines.get(frame, ("", ""))
         found.append(
             Collective(
@@ -310,7 +313,7 @@ def collectives_of(program: Program) -> list[Collective]:
                 result,
                 module.line(instruction),
                 runs[instruction.computation],
-                instruction.op_name.rpartition("/")[2],
+                said.op_name.rpartition("/")[2],
                 program.spans.get(frame),
                 where,
                 line,
