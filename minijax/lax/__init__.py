@@ -158,6 +158,7 @@ from minijax.primitives.elementwise.special import (
 from minijax.primitives.reduce.windows import (
     reduce_window_max_p, reduce_window_min_p, reduce_window_shape_tuple,
     reduce_window_sum_p, select_and_gather_add_p, select_and_scatter_add_p,
+    select_and_scatter_p,
 )
 
 # Imported on first use: few programs need them.

@@ -245,14 +245,6 @@ def is_weakly_typed(x: Any) -> bool:
     return bool(getattr(getattr(x, "aval", None), "weak_type", False))
 
 
-def is_weakly_typed_scalar(x: Any) -> bool:
-    """Whether x is weakly typed and of rank 0; here a bool counts as well."""
-    aval = getattr(x, "aval", None)
-    if aval is None:
-        return type(x) in python_scalar_types
-    return bool(getattr(aval, "weak_type", False)) and np.ndim(x) == 0
-
-
 def itemsize_bits(dtype: DTypeLike) -> int:
     """The bits of one element; a bool takes 8, an int4 takes 4.
 

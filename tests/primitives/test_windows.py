@@ -1,6 +1,7 @@
 """Windows and convolutions against jax: values, derivatives, batches, errors."""
 
 import itertools
+import re
 
 import numpy as np
 import pytest
@@ -66,6 +67,81 @@ def test_windows_of_two_arrays():
         return reduce
 
     both(build, X, X * 2)
+
+
+def scattering(lib, select, scatter, size, strides, padding):
+    """`select_and_scatter`, which no public function of JAX binds."""
+
+    def apply(operand, source, start):
+        scalar = lib.ShapeDtypeStruct((), operand.dtype)
+        chosen = {"select": select(lib), "scatter": scatter(lib)}
+        params = {
+            f"{name}_jaxpr": lib.make_jaxpr(function)(scalar, scalar).jaxpr
+            for name, function in chosen.items()
+        }
+        return lib.lax.select_and_scatter_p.bind(
+            operand,
+            source,
+            start,
+            **params,
+            select_consts=(),
+            scatter_consts=(),
+            window_dimensions=size,
+            window_strides=strides,
+            padding=padding,
+        )
+
+    return apply
+
+
+def nearest_to_half(lib):
+    return lambda a, b: abs(a - 0.5) <= abs(b - 0.5)
+
+
+SCATTERINGS = [
+    (lambda lib: lib.lax.ge, lambda lib: lib.lax.add, (2, 2), (2, 2), ((0, 0), (0, 0))),
+    (lambda lib: lib.lax.lt, lambda lib: lib.lax.mul, (2, 3), (1, 2), ((1, 0), (1, 1))),
+    (nearest_to_half, lambda lib: lib.lax.max, (3, 2), (1, 4), ((1, 1), (0, 0))),
+]
+
+
+@pytest.mark.parametrize("kind", SCATTERINGS)
+def test_select_and_scatter(kind):
+    *_, size, strides, padding = kind
+    shape = minijax.lax.reduce_window_shape_tuple(X.shape, size, strides, padding)
+    source = np.cos(np.arange(np.prod(shape), dtype=np.float32)).reshape(shape)
+    start = np.float32(0.25)
+    both(lambda lib: scattering(lib, *kind), X, source, start)
+    ours, theirs = (
+        lib.jit(scattering(lib, *kind)).lower(X, source, start).as_text()
+        for lib in (minijax, jax)
+    )
+    operations = [{*re.findall(r"stablehlo\.\w+", text)} for text in (ours, theirs)]
+    assert operations[0] == operations[1]
+    assert '"stablehlo.select_and_scatter"(%arg0, %arg1, %arg2)' in ours
+    for transformed in (
+        lambda lib: lib.jvp(scattering(lib, *kind), *[(X, source, start)] * 2),
+        lambda lib: lib.vmap(scattering(lib, *kind), (0, None, None))(
+            X[None], source, start
+        ),
+    ):
+        for lib in (minijax, jax):
+            with pytest.raises(NotImplementedError, match="'?select_and_scatter'?"):
+                transformed(lib)
+
+
+def test_wrong_select_and_scatter_raises():
+    *functions, size, strides, padding = SCATTERINGS[0]
+    good = (X, X[:2, :3], np.float32(0))
+    for (operand, source, start), sizes, message in [
+        ((X, X[:2], good[2]), (size, strides, padding), r"of shape \(2, 3\)"),
+        ((X, good[1], np.int32(0)), (size, strides, padding), "a scalar init_value"),
+        (good, (size, (2,), padding), "inconsistent window_strides"),
+        (good, ((2,), (2,), padding), "wrong number of window_dimensions"),
+        (good, (size, (2, 0), padding), "positive"),
+    ]:
+        with pytest.raises(TypeError, match=message):
+            scattering(minijax, *functions, *sizes)(operand, source, start)
 
 
 def test_wrong_window_raises():

@@ -164,7 +164,7 @@ def test_functions_of_one_type(mode, name):
         assert outcome(named(name), a) == expected, a
 
 
-@pytest.mark.parametrize("name", ["dtype", "is_weakly_typed", "is_weakly_typed_scalar"])
+@pytest.mark.parametrize("name", ["dtype", "is_weakly_typed"])
 def test_functions_of_one_value(mode, name):
     arrays = values()
     for mine, reference in zip(map(Value, arrays), arrays):

@@ -10,6 +10,7 @@ In JAX: `lax/windowed_reductions.py`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -18,7 +19,8 @@ import numpy as np
 from minijax.backend import hlo_parts
 from minijax.core import arithmetic as elementwise
 from minijax.core import hlo, rules, shaping, sums
-from minijax.core.language import Primitive, ShapedArray, get_aval
+from minijax.core.language import ClosedJaxpr, Primitive, ShapedArray, get_aval
+from minijax.core.partial_eval import trace_to_jaxpr
 from minijax.primitives import families
 from minijax.primitives.elementwise import extrema
 from minijax.primitives.linear.convolution import transposed_pads
@@ -27,8 +29,10 @@ from minijax.primitives.linear.convolution_shapes import (
     strided,
     windows_of,
 )
+from minijax.primitives.parallel.scalar_programs import lower_scalars
 from minijax.primitives.reduce import reductions
-from minijax.primitives.shape import padding, slicing
+from minijax.primitives.shape import slicing
+from minijax.primitives.shape.padding import pad
 
 
 def reduce_window_shape_tuple(
@@ -57,16 +61,14 @@ def check_windows(
             f"{name} got the wrong number of window_dimensions for operand: got "
             f"operand shape {operand.shape} with window_dimensions {dimensions}."
         )
-    for what, values in {"window_strides": strides, **others}.items():
+    sizes = {"window_dimensions": dimensions, "window_strides": strides}
+    for what, values in {**sizes, **others}.items():
         if len(values) != len(dimensions):
             raise TypeError(
                 f"{name} got inconsistent {what} and window_dimensions: got {what} "
                 f"{values} and window_dimensions {dimensions}."
             )
-    for what, values in (
-        ("window_dimensions", dimensions),
-        ("window_strides", strides),
-    ):
+    for what, values in sizes.items():
         if any(value <= 0 for value in values):
             raise TypeError(
                 f"{name} {what} must have every element be positive, got {values}."
@@ -113,9 +115,7 @@ def lower_windows(
         window_strides=hlo.int_array(params["window_strides"]),
         base_dilations=hlo.int_array(params["base_dilation"]),
         window_dilations=hlo.int_array(params["window_dilation"]),
-        padding=hlo_parts.int_matrix(
-            np.array(params["padding"], np.int64).reshape(-1, 2)
-        ),
+        padding=hlo_parts.int_matrix(np.reshape(params["padding"], (-1, 2))),
     )
     hlo_parts.write_region(operation, [*scalars, *scalars], combine)
     return list(operation.results)
@@ -161,9 +161,7 @@ def _sum_transpose(ct, x, **params) -> list:
     sizes = (dilated_shape(x.shape, base), window, out)
     pads = transposed_pads(sizes, params["padding"])
     config = tuple((low, high, step - 1) for (low, high), step in zip(pads, strides))
-    spread = padding.pad(
-        ct, rules.scalar_like(get_aval(ct).strip_weak_type(), 0), config
-    )
+    spread = pad(ct, rules.scalar_like(get_aval(ct).strip_weak_type(), 0), config)
     params["window_strides"] = base
     params["padding"] = ((0, 0),) * x.ndim
     params["base_dilation"] = (1,) * x.ndim
@@ -202,9 +200,15 @@ for _primitive in (reduce_window_max_p, reduce_window_min_p):
 
 def _neutral_of(select_prim: Primitive, dtype: Any) -> np.ndarray:
     """The value that is never the extremum."""
-    if select_prim is elementwise.ge_p:
-        return reductions.lowest(dtype)
-    return reductions.highest(dtype)
+    of_largest = select_prim is elementwise.ge_p
+    return (reductions.lowest if of_largest else reductions.highest)(dtype)
+
+
+def _padded(x: Any, select_prim: Primitive, config: Sequence) -> Any:
+    """An array with values around and between its entries that are never chosen."""
+    aval = get_aval(x)
+    edge = rules.scalar_like(aval, _neutral_of(select_prim, aval.dtype))
+    return pad(x, edge, tuple(config))
 
 
 def _def_linear_in_first(primitive: Primitive) -> None:
@@ -255,10 +259,7 @@ def _gather_transpose(ct, t, x, *, select_prim, **params):
     base = params["base_dilation"]
     spread = any(step != 1 for step in base)
     if spread:
-        edge = rules.scalar_like(
-            get_aval(x), _neutral_of(select_prim, get_aval(x).dtype)
-        )
-        x = padding.pad(x, edge, tuple((0, 0, step - 1) for step in base))
+        x = _padded(x, select_prim, [(0, 0, step - 1) for step in base])
     names = ("window_dimensions", "window_strides", "padding")
     out = select_and_scatter_add(ct, x, select_prim, *(params[n] for n in names))
     if spread:
@@ -284,6 +285,71 @@ def _gather_lowering(ctx, t, x, *, select_prim, **params):
 
     start = ctx.constant(np.zeros((), t_aval.dtype))
     return lower_windows(pair, [x, t], [edge, start], body, params)[1]
+
+
+def _scatter_type(
+    operand, source, start, *, window_dimensions, window_strides, padding, **programs
+) -> tuple[int, ...]:
+    window = (window_dimensions, window_strides)
+    check_windows("select_and_scatter", operand, *window, padding=padding)
+    wanted = reduce_window_shape_tuple(operand.shape, *window, padding)
+    if (source.shape, start.shape) != (wanted, ()) or any(
+        given.dtype != operand.dtype for given in (source, start)
+    ):
+        raise TypeError(
+            "select_and_scatter takes a source with an entry for each window, here of "
+            f"shape {wanted}, and a scalar init_value, both of the operand's dtype, "
+            f"{operand.dtype}. Got {source.str_short()} and {start.str_short()}."
+        )
+    return operand.shape
+
+
+select_and_scatter_p = rules.standard_primitive(
+    "select_and_scatter", _scatter_type, lambda operand, *_, **params: operand.dtype
+)
+select_and_scatter_p.without("jvp transpose batch", "JAX has none: it is not bound")
+
+
+@select_and_scatter_p.def_lowering
+def _scatter_lowering(
+    ctx, *operands, window_dimensions, window_strides, padding, **programs
+) -> Any:
+    operation = hlo.stablehlo.SelectAndScatterOp(
+        ctx.result_type(),
+        *operands,
+        window_dimensions=hlo.int_array(window_dimensions),
+        window_strides=hlo.int_array(window_strides),
+        padding=hlo_parts.int_matrix(np.reshape(padding, (-1, 2))),
+    )
+    scalar = hlo.tensor_type((), ctx.avals_out[0].dtype)
+    for number, name in enumerate(("select", "scatter")):
+        closed = ClosedJaxpr(programs[f"{name}_jaxpr"], programs[f"{name}_consts"])
+        write = functools.partial(lower_scalars, ctx, closed)
+        hlo_parts.write_region(operation, [scalar] * 2, write, number)
+    return operation.results[0]
+
+
+def _add_where_chosen(
+    source: Any, operand: Any, *, select_prim: Primitive, padding: Any, **window: Any
+) -> Any:
+    """Pad with what is never chosen, scatter, and cut the padding off again."""
+    aval = get_aval(operand)
+    scalars = [ShapedArray((), aval.dtype)] * 2
+    select, _ = trace_to_jaxpr(lambda *pair: [select_prim.bind(*pair)], scalars)
+    scatter, _ = trace_to_jaxpr(lambda *pair: [elementwise.add(*pair)], scalars)
+    out = select_and_scatter_p.bind(
+        _padded(operand, select_prim, [(low, high, 0) for low, high in padding]),
+        source,
+        rules.scalar_like(aval, 0),
+        select_jaxpr=select,
+        select_consts=(),
+        scatter_jaxpr=scatter,
+        scatter_consts=(),
+        padding=((0, 0),) * aval.ndim,
+        **window,
+    )
+    low = [pair[0] for pair in padding]
+    return slicing.slice(out, low, [a + n for a, n in zip(low, aval.shape)])
 
 
 def _scatter_meaning(
@@ -327,49 +393,7 @@ def _scatter_transpose(ct, source, operand, **params) -> list:
     return [gathered, None]
 
 
-@select_and_scatter_add_p.def_lowering
-def _scatter_lowering(
-    ctx: Any, source: Any, operand: Any, *, select_prim: Primitive,
-    window_dimensions: Any, window_strides: Any, padding: Any,
-) -> Any:  # fmt: skip
-    """Pad with what is never chosen, scatter, and cut the padding off again."""
-    source_aval, operand_aval = ctx.avals_in
-    dtype = operand_aval.dtype
-    low = [pair[0] for pair in padding]
-    high = [pair[1] for pair in padding]
-    edge = ctx.constant(_neutral_of(select_prim, dtype))
-    none = [0] * operand_aval.ndim
-    padded_shape = [a + n + b for a, n, b in zip(low, operand_aval.shape, high)]
-    padded = hlo.stablehlo.pad(
-        operand, edge, hlo.int_array(low), hlo.int_array(high), hlo.int_array(none)
-    )
-    operation = hlo.stablehlo.SelectAndScatterOp(
-        hlo.tensor_type(padded_shape, source_aval.dtype),
-        padded,
-        source,
-        ctx.constant(np.zeros((), source_aval.dtype)),
-        window_dimensions=hlo.int_array(window_dimensions),
-        window_strides=hlo.int_array(window_strides),
-        padding=hlo_parts.int_matrix(np.zeros((operand_aval.ndim, 2), np.int64)),
-    )
-    direction = "GE" if select_prim is elementwise.ge_p else "LE"
-
-    def better(a: Any, b: Any) -> list[Any]:
-        return [shaping.compare(a, b, direction, dtype)]
-
-    def total(a: Any, b: Any) -> list[Any]:
-        return [hlo.stablehlo.add(a, b)]
-
-    scalars = [hlo.tensor_type((), aval.dtype) for aval in (operand_aval, source_aval)]
-    hlo_parts.write_region(operation, [scalars[0]] * 2, better)
-    hlo_parts.write_region(operation, [scalars[1]] * 2, total, 1)
-    limits = [a + n for a, n in zip(low, operand_aval.shape)]
-    return hlo.stablehlo.slice(
-        operation.results[0],
-        hlo.int_array(low),
-        hlo.int_array(limits),
-        hlo.int_array([1] * operand_aval.ndim),
-    )
+select_and_scatter_add_p.def_lowering(families.lower_fun(_add_where_chosen, False))
 
 
 def select_and_scatter_add(

@@ -8,6 +8,7 @@ In JAX: `lax/windowed_reductions.py`, `reduce_window_p`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -87,15 +88,8 @@ def _jvp(primals, tangents, *, jaxpr: Jaxpr, consts: tuple, **params):
 
     scalars = [ShapedArray((), get_aval(x).dtype) for x in (*operands, *operand_dots)]
     pair, pair_consts = partial_eval.trace_to_jaxpr(combine, [*scalars, *scalars])
-    outs = reduce_window_p.bind(
-        *operands,
-        *operand_dots,
-        *starts,
-        *start_dots,
-        jaxpr=pair,
-        consts=tuple(pair_consts),
-        **params,
-    )
+    pairs = (*operands, *operand_dots, *starts, *start_dots)
+    outs = reduce_window_p.bind(*pairs, jaxpr=pair, consts=tuple(pair_consts), **params)
     return outs[:half], outs[half:]
 
 
@@ -122,13 +116,8 @@ def _lowering(ctx, *values, jaxpr: Jaxpr, consts: tuple, **params):
     operands, starts = halves(values)
     closed = ClosedJaxpr(jaxpr, consts)
     inner = ctx.replace(avals_in=jaxpr.in_avals, avals_out=jaxpr.out_avals)
-    return windows.lower_windows(
-        ctx,
-        operands,
-        starts,
-        lambda *scalars: lower_scalars(inner, closed, *scalars),
-        params,
-    )
+    write = functools.partial(lower_scalars, inner, closed)
+    return windows.lower_windows(ctx, operands, starts, write, params)
 
 
 _KNOWN = (

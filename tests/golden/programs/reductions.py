@@ -139,6 +139,21 @@ def tangent_of_window_max(jax):
 
 
 @program("a")
+def select_and_scatter(jax):
+    def scatter(operand, source, start):
+        programs = {"select": jax.lax.ge, "scatter": jax.lax.mul}
+        params = {f"{name}_consts": () for name in programs}
+        for name, function in programs.items():
+            params[f"{name}_jaxpr"] = jax.make_jaxpr(function)(start, start).jaxpr
+        sizes = {"window_dimensions": (2,), "window_strides": (2,)}
+        return jax.lax.select_and_scatter_p.bind(
+            operand, source, start, **params, **sizes, padding=((1, 1),)
+        )
+
+    return scatter, (f32(6), f32(4), f32())
+
+
+@program("a")
 def batched_window_max(jax):
     def pool(x):
         return jax.lax.reduce_window(x, -np.inf, jax.lax.max, (2,), (2,), "VALID")

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax import lax, nn, random
+from minijax import lax, make_jaxpr, nn, random
 from minijax import numpy as jnp
 from minijax.compile.jit_api import jit
 from minijax.core.language import all_primitives
@@ -77,6 +77,22 @@ def keys() -> Any:
     return random.key_data(random.wrap_key_data(random.key_data(made)))
 
 
+def scattered(x, source):
+    """Each entry of `source` is multiplied in where its window of `x` is largest."""
+    return lax.select_and_scatter_p.bind(
+        x,
+        source,
+        np.float32(1),
+        select_jaxpr=make_jaxpr(lax.ge)(ZERO, ZERO).jaxpr,
+        select_consts=(),
+        scatter_jaxpr=make_jaxpr(lax.mul)(ZERO, ZERO).jaxpr,
+        scatter_consts=(),
+        window_dimensions=(2,),
+        window_strides=(1,),
+        padding=((0, 0),),
+    )
+
+
 _through_a_ref = (through_a_ref, (X,))
 _keys = (keys, ())
 
@@ -139,6 +155,7 @@ EXAMPLES: dict[str, tuple[Callable[..., Any], tuple]] = {
     "scan": (recurrence, (X,)),
     "scatter-sub": (lambda x: jnp.asarray(x).at[1].subtract(2.0), (X,)),
     "select_and_gather_add": (lambda x: jvp(pooled, (jnp.asarray(X),), (x,))[1], (Y,)),
+    "select_and_scatter": (scattered, (X, X[:-1])),
     "select_and_scatter_add": (
         lambda ct: vjp(pooled, jnp.asarray(X))[1](ct)[0],
         (Y[:2],),

@@ -195,6 +195,7 @@ PHRASES: dict[str, str] = {
     "scatter-mul": "entries multiplied at indices",
     "scatter-sub": "entries subtracted at indices",
     "select_and_gather_add": "one chosen in each window",
+    "select_and_scatter": "combined where a window chose",
     "select_and_scatter_add": "added where a window chose",
     "stack": "arrays along a new axis",
     "tile": "copies side by side",
