@@ -251,7 +251,7 @@ def test_copies_between_devices_and_collectives(tmp_path) -> None:
     flags = "--xla_force_host_platform_device_count=4"
     done, page = recorded(tmp_path, DEVICES, XLA_FLAGS=flags)
     assert done.returncode == 0, done.stderr
-    assert "copied 5 times from cpu:0 to cpu:1, 81,920 bytes" in done.stderr
+    assert "copied an array 5 times from cpu:0 to cpu:1, 81,920 bytes" in done.stderr
     told = "nobody wrote, at each of 3 calls: all-gather of 262,144 bytes for line 19"
     assert told in done.stderr and "all-gather, 256.0 KiB, line 19" in page
     # As advised: copied above the loop, and v whole on each device.

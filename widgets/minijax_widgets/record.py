@@ -159,22 +159,34 @@ def run(script: str, arguments: list[str], output: Path) -> int:
     path, before = sys.path[0], sys.argv
     sys.argv = [script, *arguments]
     sys.path[0] = os.path.dirname(os.path.abspath(script))
-    status = 0
+    status, interrupt = 0, None
     try:
         with recorder:
             runpy.run_path(script, run_name="__main__")
     except SystemExit as ended:
         status = ended.code if isinstance(ended.code, int) else int(bool(ended.code))
-    except BaseException:
-        import traceback
-
-        traceback.print_exc()
+        if ended.code and not isinstance(ended.code, int):
+            print(ended.code, file=sys.stderr)
+    except KeyboardInterrupt as stopped:
+        interrupt = stopped  # Python's own end of it follows below
+    except BaseException as raised:
+        sys.excepthook(type(raised), raised, of_script(raised, recorder.lines))
         status = 1
     finally:
         sys.argv, sys.path[0] = before, path
     recorder.save(output)
     print(f"{recorder.text()}\nrecorded: {output}", file=sys.stderr)
+    if interrupt is not None:
+        raise interrupt.with_traceback(of_script(interrupt, recorder.lines))
     return status
+
+
+def of_script(raised: BaseException, lines: Lines) -> Any:
+    """The traceback of an exception from the script's own first line on."""
+    trace = raised.__traceback__
+    while trace is not None and not lines.is_users(trace.tb_frame.f_code.co_filename):
+        trace = trace.tb_next
+    return trace or raised.__traceback__
 
 
 def main(arguments: list[str] | None = None) -> int:

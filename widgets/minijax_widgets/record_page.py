@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from html import escape
 
 from minijax_lab.explain.flight import Ear
-from minijax_lab.explain.flight_advice import Adviser, Fault
-from minijax_lab.explain.flight_facts import Site
+from minijax_lab.explain.flight_advice import Adviser
+from minijax_lab.explain.flight_facts import Fault, Site
 from minijax_lab.explain.flight_programs import ProgramFacts
 from minijax_lab.explain.recording import count_in_words
 from minijax_lab.explain.user_source import Line, Source
@@ -63,7 +63,7 @@ class Report:
     def told(self) -> list[Fault]:
         """All faults, the dearest first."""
         found = [fault for faults in self.faults.values() for fault in faults]
-        return sorted(found, key=lambda f: (-f.seconds, -f.at_most, -f.bytes))
+        return sorted(found, key=lambda f: (-f.rank, -f.bytes))
 
     def lost_at(self, site: Site) -> float:
         """Seconds that can go at one line."""
@@ -87,14 +87,19 @@ class Report:
         told = self.told
         if not told:
             return f"{text}; no fault was found"
-        if self.lost < 0.0005:
+        if self.lost < 0.0005 and not any(fault.at_most for fault in told):
             return f"{text}; {count_in_words(len(told), 'fault')} found"
+        unsure = max(told, key=lambda f: f.at_most)
+        where = self.place(unsure.file, unsure.line)
+        if self.lost < 0.0005:
+            return f"{text}; up to {seconds(unsure.at_most)} can go at {where}"
+        more = f"; up to {seconds(unsure.at_most)} more at {where}"
         text += f"; {seconds(self.lost)} can go"
         worst = max(self.sites, key=self.lost_at)
         if self.lost_at(worst):
             where = self.place(worst.file, worst.line)
             text += f", {seconds(self.lost_at(worst))} of it at {where}"
-        return text
+        return text + (more if unsure.at_most > self.lost / 10 else "")
 
 
 def make_report(
@@ -132,8 +137,8 @@ def make_report(
     def cost(site: Site) -> tuple:
         told = faults.get((site.file, site.line), [])
         held = sum(fault.bytes for fault in told)
-        spent = max([total(site), *(fault.at_most for fault in told)])
-        return -round(report.lost_at(site), 2), -bool(told), -spent, -held
+        rank = sum(fault.rank for fault in told)
+        return -round(rank, 2), -bool(told), -total(site), -held
 
     sites.sort(key=cost)
     return report
@@ -180,7 +185,7 @@ def costs(fault: Fault) -> str:
     if fault.seconds >= 0.0005:
         return f"{seconds(fault.seconds)} can go"
     if fault.at_most:
-        return f"a part of {seconds(fault.at_most)}"
+        return f"up to {seconds(fault.at_most)} can go"
     return f"{bytes_told(fault.bytes)}" if fault.bytes else ""
 
 

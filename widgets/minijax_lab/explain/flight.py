@@ -23,6 +23,7 @@ from types import FrameType
 from typing import Any
 
 from minijax.support import event_watching
+from minijax_lab.explain.flight_constants import constants_of, named
 from minijax_lab.explain.flight_facts import (
     COUNTING,
     NOTED,
@@ -35,14 +36,17 @@ from minijax_lab.explain.flight_facts import (
     Site,
 )
 from minijax_lab.explain.flight_keys import (
+    as_given,
     explain,
+    given_to_library,
     key_of,
-    name_of,
     parameters_of,
     places,
     plain_key,
     signature_of,
 )
+from minijax_lab.explain.flight_patches import replaced
+from minijax_lab.explain.user_source import Source
 
 STAGES = {
     "/jax/core/compile/jaxpr_trace_duration": "trace",
@@ -57,6 +61,9 @@ MOST_MISSES = 400
 EACH, OFTEN, LATER = 16, 64, 256
 # Constants of at least so many bytes are told.
 LARGE = 1 << 18
+
+# Names by which a file that computes with JAX knows it.
+COMPUTING = {"jax", "jnp"}
 
 clock = time.perf_counter
 
@@ -150,7 +157,7 @@ def call_of(frame: FrameType | None) -> FrameType | None:
     return frame
 
 
-# One for all libraries: an array of minijax holds one of jaxlib, whose read is its own.
+# One for all libraries: an array of minijax holds one of jaxlib.
 STATE = State()
 
 
@@ -169,10 +176,13 @@ class Ear:
         self.codes: list[Any] = []
         self.fronts: weakref.WeakSet[Jitted] = weakref.WeakSet()
         self.constants: dict[tuple[Any, str], Constant] = {}
+        # Each constant with its name and readers, by its address and its jit's line.
+        self.names: dict[tuple[int, Any], tuple] = {}
+        self.sources: dict[str, Source] = {}
         self.pushed: dict[tuple[Site | int, str], tuple[Site, Pushed]] = {}
         self.donations: dict[tuple[str, int], list[str]] = {}
-        # Operations that ran outside of jit, by the outermost line that led to them.
-        self.loose: dict[tuple[str, int], dict[str, Any]] = {}
+        # Operations that ran outside of jit, by the lines that led to them.
+        self.loose: dict[tuple[tuple[str, int], ...], dict[str, Any]] = {}
         self.moves: dict[tuple[str, int], dict[str, Any]] = {}
         # By the address of an array that the host has read: a reference to it.
         self.host_has: dict[int, weakref.ref] = {}
@@ -203,6 +213,7 @@ class Ear:
         self.on = False
         self.at.clear()
         self.host_has.clear()
+        self.names.clear()
         for front in self.fronts:
             front.made.calls += front.calls - front.counted
             front.counted = front.calls
@@ -239,17 +250,8 @@ class Ear:
 
     def replace(self, owner: Any, name: str, value: Any) -> None:
         """Replaces an attribute until `stop`; not one that cannot be set."""
-        before = getattr(owner, name)
-        try:
-            setattr(owner, name, value)
-        except (AttributeError, TypeError):
-            return
-
-        def undo() -> None:
-            if getattr(owner, name) is value:
-                setattr(owner, name, before)
-
-        self.undo.append(undo)
+        with contextlib.suppress(AttributeError, TypeError):
+            self.undo.append(replaced(owner, name, value))
 
     # ---- jit -----------------------------------------------------------------------
 
@@ -338,6 +340,10 @@ class Ear:
                 made = front.made
                 given = call.f_locals["args"], call.f_locals["kwargs"]
                 key = key_of(self.library, front, *given)
+                outer = given_to_library(call, users)
+                if key is not None and outer:
+                    with contextlib.suppress(Exception):
+                        as_given(self.library, key, front, call, outer)
                 number = front.number, front.calls + 1
                 front.next = front.calls + 1
             else:
@@ -359,15 +365,24 @@ class Ear:
                 front.made.shapes = miss.key
 
     def note_loose(self, users: FrameType, name: str, spent: float) -> None:
-        """Adds what an operation outside of jit took, at the outermost line."""
+        """Adds what an operation outside of jit took, at the lines that led to it."""
         if self.state.depth:
             return
-        outer: FrameType | None = users
-        while outer is not None:
-            outer = self.lines.frame(outer.f_back)
-            users = outer or users
+        # The user's lines that led there. What a library that computes with JAX calls
+        # back (Flax a module's method) is a part of the call of the library.
+        path: list[tuple[str, int]] = []
+        frame: FrameType | None = users
+        while frame is not None:
+            code = frame.f_code
+            if self.lines.is_users(code.co_filename):
+                path.append((code.co_filename, frame.f_lineno))
+            elif self.lines.frame(frame) is None:
+                break
+            elif not COMPUTING.isdisjoint(frame.f_globals):
+                path.clear()
+            frame = frame.f_back
         told = self.loose.setdefault(
-            (users.f_code.co_filename, users.f_lineno), {"seconds": 0.0, "names": {}}
+            tuple(reversed(path)), {"seconds": 0.0, "names": {}}
         )
         told["seconds"] += max(0.0, spent)
         told["names"][name] = told["names"].get(name, 0) + 1
@@ -451,23 +466,44 @@ class Ear:
                 made.executable = client.live_executables()[0]
         try:
             traced = front.jitted.trace(*args, **kwargs)
-            consts = traced.jaxpr.consts
+            found = list(constants_of(traced.jaxpr))
         except Exception:  # arguments that cannot be traced again
             return
-        for value in consts:
+        for value, equations in found:
             size = int(getattr(value, "nbytes", 0))
             if size < LARGE:
                 continue
-            name = name_of(value, front.jitted)
-            known = self.constants.get((made.place, name))
+            _, name, places = self.named(value, equations, front)
+            told = f"{value.dtype}{list(value.shape)}".replace(" ", "")
+            known = self.constants.get((made.place, name or told))
             spent = sum(miss.seconds.values())
             if known is not None:
                 known.programs += 1
                 known.seconds += spent
                 continue
-            self.constants[made.place, name] = Constant(
-                name, size, site.file, site.line, 1, made.place, spent
+            self.constants[made.place, name or told] = Constant(
+                name, size, site.file, site.line, 1, made.place, spent, places, told
             )
+
+    def named(self, value: Any, equations: list[Any], front: Jitted) -> tuple:
+        """A constant with its name and its readers, searched once."""
+        known = self.names.get((id(value), front.made.place))
+        if known is None:
+            near, frame = [], sys._getframe(1)
+            while frame is not None:
+                if self.lines.is_users(frame.f_code.co_filename):
+                    near.append(frame.f_globals)
+                frame = frame.f_back  # type: ignore[assignment]
+            is_users = self.lines.is_users
+            told = named(value, equations, front.jitted, is_users, near, self.source)
+            known = self.names[id(value), front.made.place] = (value, *told)
+        return known
+
+    def source(self, file: str) -> Source:
+        """A file of the user's."""
+        if file not in self.sources:
+            self.sources[file] = Source(file)
+        return self.sources[file]
 
     def look_at_pushed(
         self, front: Jitted, site: Site, number: int, value: Any
@@ -580,7 +616,13 @@ class Ear:
         thread = threading.get_ident()
         if thread in BUSY or not self.on:
             return work(*args, **kwargs)
-        site = self.site_at(sys._getframe(1))
+        frame = sys._getframe(1)
+        if (
+            how == "block_until_ready"
+            and self.lines.frame(frame.f_back) is not frame.f_back
+        ):
+            how = ""  # a library's own wait
+        site = self.site_at(frame)
         BUSY.add(thread)
         begin = clock()
         try:
@@ -595,7 +637,7 @@ class Ear:
     ) -> None:
         """Notes what was waited for: of a tree, the device's arrays not read before."""
         size = 0
-        if how != "block_until_ready":
+        if how not in ("", "block_until_ready"):
             leaves = self.library.tree_util.tree_leaves(value)
             arrays = [leaf for leaf in leaves if isinstance(leaf, self.array)]
             copied = [array for array in arrays if self.is_copied(array)]
@@ -725,11 +767,11 @@ def listening(
         return module
 
     listen(now)
-    builtins.__import__ = importing
+    give_back = replaced(builtins, "__import__", importing)
     try:
         yield
     finally:
-        if builtins.__import__ is importing:
-            builtins.__import__ = plain_import
+        give_back()
+        heard |= {"jax", "minijax"}  # it may still stand below another recording's
         for ear in ears:
             ear.stop()

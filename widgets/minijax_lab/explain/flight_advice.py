@@ -8,25 +8,26 @@ from __future__ import annotations
 
 import ast
 import dataclasses
+import os
 import re
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from minijax_lab.explain.flight import Ear
-from minijax_lab.explain.flight_facts import Constant, Leaf, Made, Miss, Site
+from minijax_lab.explain.flight_facts import Constant, Fault, Leaf, Made, Miss, Site
 from minijax_lab.explain.flight_keys import explain
+from minijax_lab.explain.flight_loose import loose_faults
 from minijax_lab.explain.flight_repairs import (
     above_the_loop,
-    acted_on,
     argument_at,
     argument_node,
-    assigned,
+    call_of,
     edited,
     free_names,
     hoisted,
     holds,
+    host_reads,
     jit_call,
     kept_on_device,
     lifted,
@@ -39,33 +40,15 @@ from minijax_lab.explain.flight_repairs import (
     without_option,
     without_static,
 )
+from minijax_lab.explain.flight_writes import acted_on, assigned
 from minijax_lab.explain.user_source import FUNCTIONS, Line, Source
 
-# From so many operations outside of jit on, and so many seconds, they are told.
-MOST_LOOSE = 8
-LEAST_LOOSE = 0.1
 # Collectives of so many bytes that nobody wrote are told.
 LEAST_SENT = 1 << 16
 # From so many on, reading an array is a habit and no single look at a result.
 MOST_LOOKS = 3
 # What JAX takes as an argument that is not static.
 NUMBERS = (bool, int, float, complex, np.number, np.bool_)
-
-
-@dataclass
-class Fault:
-    """One thing that costs, where it stands, and how it goes."""
-
-    kind: str
-    file: str
-    line: int
-    words: str
-    write: str
-    lines: list[Line] = field(default_factory=list)
-    seconds: float = 0.0
-    bytes: int = 0
-    count: int = 0
-    at_most: float = 0.0  # seconds of which a part can go, nobody knows how much
 
 
 def behind_statics(misses: list[Miss]) -> list[Miss]:
@@ -97,12 +80,7 @@ class Adviser:
 
     def __init__(self, ear: Ear) -> None:
         self.ear = ear
-        self.sources: dict[str, Source] = {}
-
-    def source(self, file: str) -> Source:
-        if file not in self.sources:
-            self.sources[file] = Source(file)
-        return self.sources[file]
+        self.source = ear.source
 
     def faults(self) -> list[Fault]:
         """All faults, those that cost most first."""
@@ -122,11 +100,7 @@ class Adviser:
         for place, told in self.ear.moves.items():
             if told["count"] >= MOST_LOOKS:
                 found.append(self.of_moves(place, told))
-        for place, told in self.ear.loose.items():
-            # Each tells of its trace, its lowering and its compiling.
-            programs = sum(told["names"].values()) // 3
-            if programs >= MOST_LOOSE and told["seconds"] >= LEAST_LOOSE:
-                found.append(self.of_loose(place, programs, told))
+        found += loose_faults(self.ear.loose, self.source)
         for fault in found:
             # A line that would not run is not told; the advice stands alone.
             files = {line.file for line in fault.lines}
@@ -158,16 +132,44 @@ class Adviser:
                 continue
             fault = getattr(self, f"of_{cause}")(made, site, misses, *rest)
             if fault is not None:
+                looped = cause != "loop" and ((), "loop") not in groups
+                if looped and self.makes_anew(made, misses):
+                    self.with_loop(fault, made, site, misses)
                 for name in also:
                     # Neither alone saves a program.
                     both = self.of_static(made, site, misses, (name,))
-                    fault.words += f", and static argument `{name}` changed with it"
+                    named = re.match("(?:static argument )?`.*?`", both.words)
+                    changed = named[0] if named else f"static argument `{name}`"
+                    fault.words += f", and {changed} changed with it"
                     fault.write += f"; and {both.write}"
                     fault.lines += both.lines
                 fault.seconds = sum(sum(m.seconds.values()) for m in misses)
                 fault.count = len(misses)
                 found.append(fault)
         return found
+
+    def makes_anew(self, made: Made, misses: list[Miss]) -> bool:
+        """Whether a line jits anew for nearly each call, also for those that missed."""
+        if isinstance(made.place, str) or made.objects < 2 * made.calls / 3:
+            return False
+        first: dict[int, Miss] = {}
+        for miss in made.misses:
+            first.setdefault(miss.object, miss)
+        return made.objects > 2 and all(
+            first[m.object].call == m.call for m in misses if m.object in first
+        )
+
+    def with_loop(
+        self, fault: Fault, made: Made, site: Site, misses: list[Miss]
+    ) -> None:
+        """Adds to a fault that its jit is new each time: only both together help."""
+        both = self.of_loop(made, site, made.misses[1:])
+        fault.words += f", and {both.words}"
+        fault.write = f"{both.write}; and then {fault.write}"
+        mended = {line.line for line in both.lines}
+        if mended & {line.line for line in fault.lines}:
+            fault.lines = []
+        fault.lines = both.lines + fault.lines
 
     def is_habit(self, cause: str, misses: list[Miss]) -> bool:
         """Whether an operation outside of jit compiles again and again at its line."""
@@ -251,6 +253,12 @@ class Adviser:
         values = [m.key.statics.get(name) for m in made.misses if m.key is not None]
         different = len({repr(value) for value in values})
         words = f"static argument `{name}` took {different} values, one program each"
+        keys = [m.key for m in made.misses if m.key is not None]
+        for given in keys[-1].given:
+            numbers = [key.given.get(given) for key in keys]
+            many = len({repr(value) for value in numbers})
+            if many == different > 1 and all(isinstance(n, NUMBERS) for n in numbers):
+                return self.of_given(made, site, given, many)
         codes = {getattr(value, "__code__", None) for value in values}
         if len(codes) == 1 and None not in codes:
             words = f"static argument `{name}` is a new function at each call"
@@ -270,6 +278,20 @@ class Adviser:
                 write += f" (Python needs its value at line {listed})"
         return Fault("static", site.file, site.line, words, write, lines)
 
+    def of_given(self, made: Made, site: Site, given: str, many: int) -> Fault:
+        """A number of Python's that a library (Equinox) makes static."""
+        words = f"`{given}` is a Python number, which this library's jit makes static: "
+        words += f"it took {many} values, one program each"
+        write = f"pass `{given}` as an array: jnp.asarray(...)"
+        lines: list[Line] = []
+        source = self.source(site.file)
+        called = call_of(source.statement(site.line), made.name)
+        node = argument_node(source, source.statement(site.line), given, made)
+        if node is not None and called is not None:
+            new = f"jnp.asarray({source.segment(node)})"
+            lines = [replaced_line(source, node, new)]
+        return Fault("static", site.file, site.line, words, write, lines)
+
     def of_shape(
         self, made: Made, site: Site, misses: list[Miss], names: tuple[str, ...]
     ) -> Fault:
@@ -281,6 +303,15 @@ class Adviser:
         ]
         different = list(dict.fromkeys(shapes))
         full, last = different[0], misses[-1]
+        if isinstance(made.place, str):
+            listed = ", ".join(str(shape) for shape in different[:3])
+            words = f"the operation {shown(made.name)}, outside of jit, met "
+            words += f"{len(different)} shapes, one program each: {listed}, ..."
+            write = (
+                "pad the array to one size, or to a few (64, 128, 256), with NumPy, "
+            )
+            write += "before JAX gets it"
+            return Fault("shape", site.file, site.line, words, write)
         now = next(leaf.shape for leaf in last.key.leaves if leaf.path == name)  # type: ignore[union-attr]
         if len(different) == 2 and full and now and full[1:] == now[1:]:
             big = max(full[0], now[0])
@@ -326,6 +357,9 @@ class Adviser:
         told = next(told for kind, _, told in misses[-1].changes if kind == "structure")
         words = f"the arguments of {shown(made.name)} changed their structure: {told}"
         write = "pass the same containers with the same entries at each call"
+        lacks = re.match(r"(?:new|gone) ([^;]*)", told)
+        if lacks:
+            write += f": where there is no {lacks[1]}, pass zeros in its place"
         return Fault("structure", site.file, site.line, words, write)
 
     def of_place(
@@ -348,7 +382,14 @@ class Adviser:
         assert was is not None and now is not None
         others = len(names) - 1
         more = f" (and {others} more)" if others else ""
-        if miss.call == 2 and len(misses) == 1:
+        if was.python and now.python:
+            kinds = was.kind, now.kind
+            words = f"`{name}`{more} is a Python {kinds[0]} and a Python {kinds[1]} by "
+            words += "turns"
+            kind = kinds[0] if rank(was.dtype) >= rank(now.dtype) else kinds[1]
+            write = f"pass a {kind} each time: {kind}(...)"
+            lines = self.passed(site, name, kind, made)
+        elif miss.call == 2 and len(misses) == 1:
             words = f"`{name}`{more} was {was.type} at first and is {now.type}"
             write = f"start it as an array of dtype {now.dtype}"
             lines = self.started(site, made, name, now.dtype)
@@ -401,14 +442,19 @@ class Adviser:
         node = argument_node(source, source.statement(site.line), name, made)
         if node is None or "[" in name or "." in name:
             return []
-        new = f"jnp.asarray({source.segment(node)}, '{dtype}')"
+        text = source.segment(node)
+        new = f"jnp.asarray({text}, '{dtype}')"
+        if dtype in ("bool", "int", "float", "complex"):
+            new = f"{dtype}({text})"
         return [replaced_line(source, node, new)]
 
     # ---- waits ---------------------------------------------------------------------
 
     def of_waits(self, site: Site) -> list[Fault]:
         """A line that brings an array to the host again and again."""
-        count = sum(site.waits.values())
+        # A library that waits by itself (how is "") does so whatever the user writes.
+        waits = {how: count for how, count in site.waits.items() if how}
+        count = sum(waits.values())
         if count < MOST_LOOKS:
             return []
         source = self.source(site.file)
@@ -416,17 +462,24 @@ class Adviser:
         if statement is None or source.loop(statement) is None:
             if source.around(statement, FUNCTIONS[:2]) is None:
                 return []  # behind the loop: as advised
-        synced = set(site.waits) == {"block_until_ready"}
-        words = f"brought an array to the host {count:,} times"
+        synced = set(waits) == {"block_until_ready"}
+        words = f"this line brought an array to the host {count:,} times"
         if synced:
-            words = f"waited for the device {count:,} times"
+            words = f"this line waited for the device {count:,} times"
         spent = site.seconds.get("wait", 0.0)
         words += f", {spent:.2g} s of waiting"
         write = "keep it on the device, and read it after the loop: jax.device_get"
         if synced:
             write = "wait once, after the loop"
-        lines = kept_on_device(source, statement) if statement is not None else []
-        if not lines and not synced:
+        lines = kept_on_device(source, statement, count >= 100)
+        uses = [] if lines else host_reads(source, statement)
+        if uses:
+            listed = ", ".join(str(line) for line in uses[:3])
+            write = (
+                f"the loop needs the value at line {listed}: this wait goes only if "
+            )
+            write += "that is computed on the device too (in jit, or by jax.lax.scan)"
+        elif not lines and not synced:
             write = "keep it on the device; read it each 100 steps, or after the loop"
         return [
             Fault(
@@ -449,12 +502,23 @@ class Adviser:
         times = (
             f"{constant.programs} programs" if constant.programs > 1 else "a program"
         )
-        words = f"`{constant.name}` ({constant.bytes:,} bytes) is baked into {times}"
-        write = f"pass `{constant.name}` as an argument"
+        # An array whose name is not sure is told by its type.
+        array = f"`{constant.name}`" if constant.name else f"an array {constant.type}"
+        readers = constant.readers[:3]
+        at = ", ".join(self.place(each, constant) for each in readers)
+        words = f"{array} ({constant.bytes:,} bytes) is baked into {times}"
+        words += f"; line {at} reads it" if readers else ""
+        write = f"pass {array.replace('an array', 'the array')} as an argument"
+        made = self.ear.made.get(constant.made)
         lines: list[Line] = []
-        if not isinstance(constant.made, str) and constant.name.isidentifier():
-            made = self.ear.made[constant.made]
-            lines = self.as_argument(made, constant.name)
+        if made is not None and constant.name.isidentifier():
+            lines = self.as_argument(made, constant.name, constant.readers)
+        if made is not None and not lines and not self.is_inside(made, readers):
+            file, line = readers[0]
+            source = self.source(file)
+            inner = source.around(source.statement(line), FUNCTIONS[:2])
+            of = f", and on to {inner.name}" if inner is not None else ""
+            write += f" of {shown(made.name)}{of}, where line {at} reads it"
         return Fault(
             "constant",
             constant.file,
@@ -467,8 +531,28 @@ class Adviser:
             constant.programs,
         )
 
-    def as_argument(self, made: Made, name: str) -> list[Line]:
+    def place(self, reader: tuple[str, int], constant: Constant) -> str:
+        """A line's number, with its file where that is another one."""
+        file, line = reader
+        another = file != constant.file
+        return f"{line} of {os.path.basename(file)}" if another else str(line)
+
+    def is_inside(self, made: Made, readers: list[tuple[str, int]]) -> bool:
+        """Whether all that reads a constant stands in the jitted function itself."""
+        function = self.source(made.code_file).statement(made.code_line)
+        if function is None:
+            return not readers
+        first, last = function.lineno, function.end_lineno
+        return all(
+            file == made.code_file and first <= line <= last for file, line in readers
+        )
+
+    def as_argument(
+        self, made: Made, name: str, readers: list[tuple[str, int]]
+    ) -> list[Line]:
         """The head of the function and its calls, with one argument more."""
+        if not self.is_inside(made, readers):
+            return []  # what it calls would read the old one
         source = self.source(made.code_file)
         function = source.statement(made.code_line)
         if not isinstance(function, FUNCTIONS[:2]) or function.name != made.name:
@@ -543,8 +627,8 @@ class Adviser:
     def of_moves(self, place: tuple[str, int], told: dict[str, Any]) -> Fault:
         """An array that is copied from device to device again and again."""
         words = (
-            f"copied {told['count']:,} times from {told['from']} to {told['to']}, "
-            f"{told['bytes']:,} bytes"
+            f"this line copied an array {told['count']:,} times from {told['from']} "
+            f"to {told['to']}, {told['bytes']:,} bytes in all"
         )
         write = "put it there once, above the loop, or compute where it lies"
         lines = above_the_loop(self.source(place[0]), place[1])
@@ -579,35 +663,6 @@ class Adviser:
             lines = without_option(source, made.place[1], ("donate_arg",))
         return Fault(
             "unusable", *place, words, write, lines, 0.0, bytes_in(arrays), len(texts)
-        )
-
-    def of_loose(
-        self, place: tuple[str, int], programs: int, told: dict[str, Any]
-    ) -> Fault:
-        """Operations that run outside of jit, each a program of its own."""
-        names = list(told["names"])[:3]
-        words = (
-            f"{programs:,} operations outside of jit were compiled one by one, "
-            f"{told['seconds']:.2g} s: {', '.join(names)}, ..."
-        )
-        write = "call it inside of jax.jit: one program in the place of all these"
-        source = self.source(place[0])
-        lines = []
-        node: Any
-        for node in ast.walk(source.statement(place[1]) or ast.Module([], [])):
-            head = source.segment(node.func) if isinstance(node, ast.Call) else ""
-            if head.endswith(".init") and node.lineno == place[1]:
-                # Flax: a module's init takes arrays only.
-                lines = [replaced_line(source, node.func, f"jax.jit({head})")]
-                break
-        return Fault(
-            "loose",
-            *place,
-            words,
-            write,
-            lines,
-            count=programs,
-            at_most=told["seconds"],
         )
 
     def of_exchange(self, made: Made, facts: Any, calls: int) -> Fault | None:

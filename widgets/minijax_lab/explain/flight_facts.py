@@ -11,6 +11,8 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
+from minijax_lab.explain.user_source import Line
+
 # What a site keeps of its calls; later ones are thinned out, and always counted.
 MOST_TIMES = 512
 # Calls are noted in lists of so many, then added up.
@@ -73,6 +75,13 @@ class Leaf:
     weak: bool
     place: str
     bytes: int
+    python: bool = False  # a number of Python's
+
+    @property
+    def kind(self) -> str:
+        """Python's name of its type: bool, int, float, complex."""
+        kinds = ("bool", "int", "float", "complex")
+        return next((kind for kind in kinds if self.dtype.startswith(kind)), "int")
 
     @property
     def type(self) -> str:
@@ -88,6 +97,8 @@ class Key:
     statics: dict[str, Any]
     structure: str
     settings: Any = None
+    # Python's numbers and texts that the user's call gave a library that jits.
+    given: dict[str, Any] = field(default_factory=dict)
 
 
 @dataclass
@@ -184,6 +195,8 @@ class Constant:
     programs: int = 1
     made: tuple[str, int] | str = ""
     seconds: float = 0.0
+    readers: list[tuple[str, int]] = field(default_factory=list)  # files and lines
+    type: str = ""
 
 
 @dataclass
@@ -213,3 +226,25 @@ class Made:
     shapes: Key | None = None
     site: Site | None = None
     passed_on: dict[str, int] = field(default_factory=dict)  # root -> bytes
+
+
+@dataclass
+class Fault:
+    """One thing that costs, where it stands, and how it goes."""
+
+    kind: str
+    file: str
+    line: int
+    words: str
+    write: str
+    lines: list[Line] = field(default_factory=list)
+    seconds: float = 0.0
+    bytes: int = 0
+    count: int = 0
+    at_most: float = 0.0  # seconds of which a part can go, nobody knows how much
+
+    @property
+    def rank(self) -> float:
+        """The seconds by which faults are ranked; half, where it is not known how many
+        go."""
+        return self.seconds + self.at_most / 2

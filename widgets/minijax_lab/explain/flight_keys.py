@@ -51,6 +51,52 @@ def key_of(library: Any, front: Any, args: tuple, kwargs: dict) -> Key | None:
     return taken_apart(library, args, kwargs, numbers, names, parameters)
 
 
+def given_to_library(call: FrameType, users: FrameType) -> dict[str, Any]:
+    """What the user gave a library's function (Equinox's `filter_jit`) that called a
+    jitted one, by name; {} where the user called that one."""
+    frame = call.f_back
+    if frame is None or frame is users:
+        return {}
+    while frame.f_back is not None and frame.f_back is not users:
+        frame = frame.f_back
+    held = frame.f_locals
+    code = frame.f_code
+    if not code.co_flags & inspect.CO_VARARGS:
+        return {}
+    at = code.co_argcount + code.co_kwonlyargcount
+    args, first = held.get(code.co_varnames[at], ()), ""
+    if code.co_argcount == 1:
+        first = code.co_varnames[0]
+    signature = signature_of(held.get(first)) if first else None
+    names = list(signature.parameters) if signature is not None else []
+    told = {
+        names[n] if n < len(names) else f"args[{n}]": value
+        for n, value in enumerate(args)
+    }
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        told |= held.get(code.co_varnames[at + 1], {})
+    return told
+
+
+def as_given(library: Any, key: Key, front: Any, call: FrameType, given: dict) -> None:
+    """Names what a library passed on as the user's call has it."""
+    args, kwargs = call.f_locals["args"], call.f_locals["kwargs"]
+    numbers, names = static_places(front, len(args))
+    parameters = list(front.signature.parameters) if front.signature else []
+    statics = {n for n, name in enumerate(parameters) if name in names} | numbers
+    dynamic = [value for n, value in enumerate(args) if n not in statics]
+    dynamic += [kwargs[name] for name in sorted(kwargs) if name not in names]
+    leaves = library.tree_util.tree_leaves(tuple(dynamic))
+    plain = (bool, int, float, complex, str)
+    key.given = {n: value for n, value in given.items() if isinstance(value, plain)}
+    paths = {}
+    for name, value in given.items():
+        for path, leaf in library.tree_util.tree_flatten_with_path(value)[0]:
+            paths[id(leaf)] = name + library.tree_util.keystr(path)
+    for leaf, value in zip(key.leaves, leaves):
+        leaf.path = paths.get(id(value), leaf.path)
+
+
 def plain_key(library: Any, function: Any, info: Any, local: dict) -> Key | None:
     """The same from a frame of JAX's own."""
     args, kwargs = local.get("args", ()), local.get("kwargs") or {}
@@ -115,7 +161,8 @@ def leaf_of(library: Any, path: str, value: Any) -> Leaf:
     size = int(getattr(aval.dtype, "itemsize", 0))
     for n in shape:
         size *= n if isinstance(n, int) else 1
-    return Leaf(path, shape, str(aval.dtype), weak, place, size)
+    python = isinstance(value, (bool, int, float, complex))
+    return Leaf(path, shape, str(aval.dtype), weak, place, size, python)
 
 
 def places(array: Any) -> str:
@@ -235,7 +282,7 @@ def short(value: Any) -> str:
 
 
 def name_of(value: Any, jitted: Any) -> str:
-    """The name by which a function reads a constant; its type where it has none."""
+    """The name by which a function reads a constant; "" where it has none."""
     seen: set[int] = set()
     todo = [getattr(jitted, "__wrapped__", None)]
     while todo and len(seen) < 200:
@@ -264,7 +311,7 @@ def name_of(value: Any, jitted: Any) -> str:
                 return name
             if hasattr(held, "__code__") or hasattr(held, "__wrapped__"):
                 todo.append(held)
-    return f"{value.dtype}{list(value.shape)}"
+    return ""
 
 
 def like(held: Any, value: Any) -> bool:

@@ -12,6 +12,13 @@ from typing import Any
 
 import numpy as np
 
+from minijax_lab.explain.flight_writes import (
+    ASSIGNS,
+    acted_on,
+    assigned,
+    own_names,
+    stored_names,
+)
 from minijax_lab.explain.user_source import FUNCTIONS, Line, Source
 
 
@@ -80,37 +87,6 @@ def free_names(node: Any) -> set[str]:
     return read - own
 
 
-def assigned(node: Any, into: bool = True) -> set[str]:
-    """The names that statements set, and those of what they write into."""
-    names = set()
-    for each in ast.walk(node):
-        if isinstance(each, (*FUNCTIONS[:2], ast.ClassDef)):
-            names.add(each.name)
-        elif isinstance(each, ast.alias):
-            names.add((each.asname or each.name).partition(".")[0])
-        elif isinstance(getattr(each, "ctx", None), ast.Store):
-            names |= written(each) if into else stored_names(each)
-    return names
-
-
-def written(target: Any) -> set[str]:
-    """The name of what a target is, or is a part of."""
-    while isinstance(target, (ast.Attribute, ast.Subscript)):
-        target = target.value
-    return stored_names(target)
-
-
-def acted_on(source: Source, node: Any) -> set[str]:
-    """The names, but of modules, whose methods are called for no result: these may
-    write into what has the name."""
-    imports = (n for n in ast.walk(source.tree) if isinstance(n, ast.Import))
-    modules = set().union(*map(assigned, imports))
-    calls = [n.value for n in ast.walk(node) if isinstance(n, ast.Expr)]
-    methods = [c.func for c in calls if isinstance(c, ast.Call)]
-    called = [each for each in methods if isinstance(each, ast.Attribute)]
-    return set().union(*map(written, called)) - modules
-
-
 def set_in(source: Source, name: str, node: Any) -> Any:
     """The function around a node whose name it is there; None: the file's."""
     scopes = {
@@ -140,12 +116,6 @@ def names_read(source: Source, node: Any) -> set[str]:
         ]
         ahead = set().union(*(free_names(f) - own_names(f) for f in called)) - read
     return read
-
-
-def own_names(function: Any) -> set[str]:
-    """The names that a function sets for itself."""
-    named = (n for n in ast.walk(function) if isinstance(n, (ast.Global, ast.Nonlocal)))
-    return assigned(function, into=False) - {name for n in named for name in n.names}
 
 
 def first_line(function: Any) -> int:
@@ -387,9 +357,6 @@ def by_jnp(source: Source, function: Any, name: str) -> list[Line]:
 PYTHON_ONLY = ("range", "int", "float", "complex", "bool", "min", "max", "sorted")
 
 
-ASSIGNS = (ast.Assign, ast.AugAssign, ast.AnnAssign, ast.NamedExpr)
-
-
 def computed_from(function: Any, name: str) -> set[str]:
     """A name, and those that a function assigns what it computes from that value."""
     names, before = {name}, 0
@@ -401,13 +368,6 @@ def computed_from(function: Any, name: str) -> set[str]:
                 targets = [*getattr(node, "targets", ()), getattr(node, "target", None)]
                 names |= set().union(*map(stored_names, targets))
     return names
-
-
-def stored_names(target: Any) -> set[str]:
-    """The names that an assignment sets; an entry of a container sets none."""
-    if isinstance(target, (ast.Tuple, ast.List)):
-        return set().union(*map(stored_names, target.elts))
-    return {target.id} if isinstance(target, ast.Name) else set()
 
 
 def python_uses(function: Any, name: str) -> list[int]:
@@ -554,6 +514,11 @@ def argument_node(source: Source, statement: Any, path: str, made: Any) -> Any:
             return keyword.value
     around = source if not made.code_file else Source(made.code_file)
     names = parameters_at(around, made.code_line)
+    if root not in names and made is not None:
+        # A library jitted what the user's function became.
+        own = [f for f in ast.walk(source.tree) if isinstance(f, FUNCTIONS[:2])]
+        lines = [f.lineno for f in own if f.name == made.name]
+        names = parameters_at(source, lines[0]) if len(lines) == 1 else []
     if root in names and names.index(root) < len(call.args):
         return call.args[names.index(root)]
     return None
@@ -593,7 +558,7 @@ def reading(node: Any) -> Any:
     return None
 
 
-def kept_on_device(source: Source, statement: Any) -> list[Line]:
+def kept_on_device(source: Source, statement: Any, often: bool) -> list[Line]:
     """The line without its read, and the read after the loop."""
     found = [node for node in ast.walk(statement) if reading(node) is not None]
     loop = source.loop(statement)
@@ -615,8 +580,12 @@ def kept_on_device(source: Source, statement: Any) -> list[Line]:
         head = ast.unparse(call.func)
         if head.endswith(".append"):
             name = head.removesuffix(".append")
-            after = f"{name} = [float(x) for x in jax.device_get({name})]"
-            if not text.startswith("float") and ".item" not in text:
+            if reads_within(source, loop, statement, name):
+                return []
+            each = ast.unparse(read.func)
+            each = "x.item()" if each.endswith(".item") else f"{each}(x)"
+            after = f"{name} = [{each} for x in jax.device_get({name})]"
+            if each not in ("float(x)", "int(x)", "bool(x)", "x.item()"):
                 after = f"{name} = jax.device_get({name})"
             return [
                 source.mend(line, old, bare),
@@ -624,12 +593,40 @@ def kept_on_device(source: Source, statement: Any) -> list[Line]:
             ]
     if isinstance(statement, ast.AugAssign):
         name = source.segment(statement.target)
+        if reads_within(source, loop, statement, name):
+            return []
         after = f"{name} = {text.replace(kept, name, 1)}"
         return [
             source.mend(line, old, bare),
             source.mend(end, "", after, "after the loop"),
         ]
     step = source.segment(loop.target) if isinstance(loop, ast.For) else ""
-    if step.isidentifier() and isinstance(statement, ast.Expr):
+    if often and step.isidentifier() and isinstance(statement, ast.Expr):
         return [source.mend(line, old, f"if {step} % 100 == 0: {old}")]
     return []
+
+
+def reads_within(source: Source, loop: Any, statement: Any, name: str) -> list[int]:
+    """The lines of a loop, but for one statement, that read what has a name."""
+    within = {*ast.walk(statement)}
+    return sorted(
+        node.lineno
+        for node in ast.walk(loop)
+        if isinstance(node, (ast.Name, ast.Attribute))
+        and node not in within
+        and source.segment(node) == name
+    )
+
+
+def host_reads(source: Source, statement: Any) -> list[int]:
+    """Where a loop reads the list, or the name, that a read of the device goes into."""
+    loop = source.loop(statement)
+    name = ""
+    if isinstance(statement, ast.AugAssign):
+        name = source.segment(statement.target)
+    elif isinstance(statement, ast.Assign) and len(statement.targets) == 1:
+        name = source.segment(statement.targets[0])
+    elif isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Call):
+        name = ast.unparse(statement.value.func)
+        name = name.removesuffix(".append") if name.endswith(".append") else ""
+    return reads_within(source, loop, statement, name) if loop and name else []
