@@ -257,7 +257,10 @@ class Ear:
 
     def jit(self, original: Callable[..., Any]) -> Callable[..., Any]:
         """`jit` that hands out the same functions with a recorder in front."""
-        template = type(original(lambda: 0))
+        plain = original(lambda: 0)
+        while isinstance(plain, Jitted):  # another recording goes on
+            plain = plain.jitted
+        kinds = (type(plain), Jitted)
 
         @functools.wraps(original)
         def jit(*args: Any, **kwargs: Any) -> Any:
@@ -266,7 +269,7 @@ class Ear:
             if frame is None or not self.on:
                 return made  # a library jitted it as it was imported
             place = (frame.f_code.co_filename, frame.f_lineno)
-            if isinstance(made, template):
+            if isinstance(made, kinds):
                 return self.front(made, place, kwargs)
 
             def decorate(function: Callable[..., Any]) -> Any:

@@ -127,6 +127,9 @@ def written_by(source: Source, call: ast.Call, seen: set[str]) -> set[str]:
     owns = {n.name for n in ast.walk(source.tree) if isinstance(n, FUNCTIONS[:2])}
     if any(each in owns and not is_tame(source, each, seen) for each in given):
         libraries, root = set(), ""  # what it is handed may write: map(bump, [cfg])
+    if isinstance(function, ast.Call) and root in libraries:
+        if not written_by(source, function, seen):
+            return set()  # jax.jit(f)(x)
     if root and isinstance(function, ast.Name):
         if root in libraries or is_tame(source, root, seen):
             return set()
@@ -252,7 +255,8 @@ def is_fixed(source: Source, name: str) -> bool:
         if isinstance(node, (*FUNCTIONS[:2], ast.ClassDef)) and node.name == name:
             values.append(None)
         elif isinstance(node, ast.arg) and node.arg == name:
-            return False
+            if not isinstance(source.around(node, FUNCTIONS), ast.Lambda):
+                return False
         elif isinstance(node, ast.Assign) and name in assigned(node):
             plain = all(isinstance(target, ast.Name) for target in node.targets)
             values.append(node.value if plain else ast.Pass())
