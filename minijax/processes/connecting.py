@@ -210,8 +210,10 @@ def _refuse(cluster: Any, slice_index: Any, partition_index: Any) -> None:
             f"cluster_detection_method={cluster!r}: minijax asks no cluster for its "
             "numbers. Pass coordinator_address, num_processes and process_id."
         )
-    parts = {"slice_index": slice_index, "partition_index": partition_index}
-    for name, value in parts.items():
+    for name, value in (
+        ("slice_index", slice_index),
+        ("partition_index", partition_index),
+    ):
         if value is not None:
             raise ValueError(
                 f"{name}={value!r}: the processes are not divided into partitions "
@@ -220,8 +222,9 @@ def _refuse(cluster: Any, slice_index: Any, partition_index: Any) -> None:
 
 
 def _address(given: str | None) -> str:
-    found = given or os.environ.get(ADDRESS)
-    found = found or os.environ.get("JAX_COORDINATOR_ADDRESS")
+    found = (
+        given or os.environ.get(ADDRESS) or os.environ.get("JAX_COORDINATOR_ADDRESS")
+    )
     if not found:
         raise ValueError(
             "coordinator_address should be defined. Start the script with `minijax "

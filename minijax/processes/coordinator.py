@@ -8,12 +8,11 @@ coordination service, to which a connection that asks for it is passed on.
 It is in the launcher (`minijax launch`), or else in process 0.
 
 Messages from a process: `join` (its number), `beat`, `gave_up` (it waits no longer for
-the others to come), `launch` (what the first process of a group launches), `take_back`
-(it launches something else than it promised), `come` (how many launches another one has
-made then), `doubt` (another one is to launch something else than was promised), `done`
-(its program has ended), `bye`, `failed` (with the error that ends it). To a process:
-`welcome`, `refused`, `here` (who has come), `all`, `never` (who did not come), `beat`,
-`lost` (who is gone), those about launches (as they were told), `done` (who has ended).
+the others to come), `launch` (what the first process of a
+group launches), `done` (its program has ended), `bye`, `failed` (with the error
+that ends it). To a process: `welcome`, `refused`, `here` (who has come), `all`,
+`never` (who did not come), `beat`, `lost` (who is gone), `launch` (as it was told),
+`done` (who has ended).
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from minijax.backend import distributed
-from minijax.processes import launch_order
 from minijax.processes.lines import Lines, free_port, in_background, splice
 
 # The message about a process that an error ends; the error follows.
@@ -81,8 +79,8 @@ class Coordinator:
         self._members: dict[int, Member] = {}
         self._lost: dict[int, str] = {}
         self._done: set[int] = set()
-        # For each group of processes, the launches to which not all have come: how
-        # many that is, the title, and when a process told that it has made it.
+        # For each group of processes, the launches to which not all have come: the
+        # place, the title, and when it was told.
         self._launches: dict[str, deque[tuple[int, str, float]]] = {}
         self._closed = False
         self._listener = socket.create_server((self.host, self.port))
@@ -150,9 +148,9 @@ class Coordinator:
         """Whether the process got its number; ValueError for a malformed message."""
         number, count, about = (first.get(name) for name in ("join", "of", "about"))
         limit = first.get("limit", Member.limit)
-        if type(limit) not in (int, float) or type(about) is not str:
+        if type(limit) not in (int, float):
             raise ValueError(f"not a message: {first}")
-        if type(number) is not int or type(count) is not int:
+        if type(number) is not int or type(count) is not int or type(about) is not str:
             raise ValueError(f"not a message: {first}")
         with self._lock:
             why = None
@@ -203,10 +201,10 @@ class Coordinator:
             member.heard = time.monotonic()
             if "beat" in message:
                 lines.send(beat=message["beat"])
-                for name, last in dict(message.get("places", {})).items():
-                    self._reached(member, name, *last)
-            elif found := launch_order.KINDS & message.keys():
-                self._pass_on(message, found.pop())
+                for name, place in dict(message.get("places", {})).items():
+                    member.places[name] = int(place)
+            elif "launch" in message:
+                self._pass_on(number, message)
             elif "done" in message:
                 with self._lock:
                     self._done.add(number)
@@ -223,44 +221,40 @@ class Coordinator:
 
     # Launches over several processes.
 
-    def _pass_on(self, message: dict[str, Any], kind: str) -> None:
-        """Sends a message about launches: the first's to the others, others' to it."""
-        name, place = message[kind][:2]
-        if not isinstance(name, str) or type(place) is not int:
+    def _pass_on(self, number: int, message: dict[str, Any]) -> None:
+        """Sends a group the launch of its first process."""
+        name, place, told = message["launch"]
+        if not isinstance(name, str) or type(place) is not int or len(told) != 3:
             raise ValueError(f"not a message: {message}")
-        first, *others = (self._members.get(int(each)) for each in name.split(","))
-        for member in [first] if kind in ("come", "doubt") else others:
-            if member is not None and not member.finished:
-                member.lines.send(**message)
-
-    def _reached(self, member: Member, name: str, place: int, title: str) -> None:
-        """Notes how many launches a process has made, and when one had made so many."""
+        group = [int(process) for process in name.split(",")]
         with self._lock:
-            member.places[name] = place
             waiting = self._launches.setdefault(name, deque())
-            if not waiting or place > waiting[-1][0]:
-                waiting.append((place, title, time.monotonic()))
+            waiting.append((place, str(told[0]), time.monotonic()))
+            others = [self._members.get(n) for n in group if n != number]
+        for member in others:
+            if member is not None and not member.finished:
+                member.lines.send(launch=[name, place, told])
 
     def _late(self, now: float) -> Iterator[tuple[int, str]]:
         """The processes that did not come to a launch in time, and what to say."""
         for name, waiting in self._launches.items():
-            first, *others = map(int, name.split(","))
+            first, *others = (int(process) for process in name.split(","))
             came = {
                 number: self._members[number].places.get(name, 0)
-                for number in (first, *others)
+                for number in others
                 if not self._members[number].finished
             }
-            while waiting and waiting[0][0] <= min(came.values(), default=2**62):
+            while waiting and waiting[0][0] < min(came.values(), default=2**62):
                 waiting.popleft()
             limit = self._members[first].limit
             if not waiting or now - waiting[0][2] <= limit:
                 continue
             place, title, _ = waiting[0]
             for number in came:
-                if came[number] < place:
+                if came[number] <= place:
                     yield (
                         number,
-                        f"it has not reached launch {place} over several "
+                        f"it has not reached launch {place + 1} over several "
                         f"processes, {title}, within {limit:g} s "
                         "(initialization_timeout)",
                     )

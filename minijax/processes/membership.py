@@ -212,8 +212,8 @@ class Membership:
                     self._everybody_done.set()
             elif "lost" in message:
                 self._lose(message)
-            else:
-                launch_order.hear(message)
+            elif "launch" in message:
+                launch_order.hear(*message["launch"])
 
     def _lose(self, message: dict[str, Any]) -> None:
         number = message["lost"]
@@ -240,9 +240,9 @@ class Membership:
 
     # Launching.
 
-    def tell(self, **message: Any) -> None:
-        """Tells the others of a group about launches (`launch_order`)."""
-        self._lines.send(**message)
+    def tell_launch(self, group: str, place: int, told: tuple) -> None:
+        """Announces a launch of this process to the others of a group."""
+        self._lines.send(launch=[group, place, told])
 
     # Going.
 

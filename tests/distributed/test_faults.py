@@ -141,26 +141,11 @@ def test_processes_that_disagree(what, said):
     check(ended, 1, (0, who), (1, who), (0, said), (1, said))
 
 
-@pytest.mark.parametrize("victim", [0, pytest.param(1, marks=everything)])
-@pytest.mark.parametrize("before", [1, pytest.param(40, marks=everything)])
-def test_one_launches_warm_programs_in_another_order(victim, before):
-    # After 40 launches of each the next are promised: the first takes that back.
-    ended = launch(2, "order.py", "order", str(victim), str(before), wait=8)
-    one, other = ("triple", "double")[:: -1 if victim else 1]
-    places = rf"launch {2 * before + 1} over"
-    others = rf"{places} .* jit\({one}_sum\) in process 0, .* jit\({other}_sum\) in"
-    first = (
-        rf"{places} .* jit\({other}_sum\) in another process, .* jit\({one}_sum\) in"
-    )
-    check(ended, 1, *[(n, f"{others}|{first}") for n in (0, 1)])
+def test_one_launches_warm_programs_in_another_order():
+    ended = launch(2, "order.py", "order", "1", wait=8)
+    said = r"launch 3 over .* jit\(double_sum\) in process 0, .* jit\(triple_sum\) in"
+    check(ended, 1, (0, said), (1, said))
     assert not re.search(r"(double|triple)_sum \d", ended.said(1))
-
-
-def test_launches_that_repeat_need_few_messages():
-    ended = launch(2, "order.py", "cost", "1", wait=20)
-    check(ended, 0)
-    (told,) = re.findall(r"(\d+) messages for 604 launches", ended.said(0))
-    assert int(told) < 200
 
 
 def test_two_threads_launch_400_programs():
@@ -176,15 +161,14 @@ def test_threads_without_common_names_are_refused():
 
 
 @everything
-@pytest.mark.parametrize("before", [1, 40])
 @pytest.mark.parametrize("victim", [0, 1])
-def test_one_is_asleep_before_a_warm_program(victim, before):
-    ended = launch(2, "order.py", "asleep", str(victim), str(before), wait=5)
-    place = rf"launch {2 * before + 1} .*"
-    said = rf"{place}has not been made by process {victim} within 5 s"
-    if victim == 1 or before > 1:
-        gone = rf"process {victim} of 2 is gone"
-        said = rf"{gone} .*not reached {place}double_sum\), within 5 s"
+def test_one_is_asleep_before_a_warm_program(victim):
+    ended = launch(2, "order.py", "asleep", str(victim), wait=5)
+    said = rf"launch 3 .* has not been made by process {victim} within 5 s"
+    if victim == 1:
+        said = (
+            r"process 1 of 2 is gone .*not reached launch 3 .*double_sum\), within 5 s"
+        )
     check(ended, 1, (1 - victim, said), within=30)
 
 

@@ -100,8 +100,9 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
                     "result is the whole array."
                 )
             own = value.sharding
-            mesh = mesh_of(own) or flat_mesh(own._internal_device_list)
-            return _everywhere(value, mesh)
+            return _everywhere(
+                value, mesh_of(own) or flat_mesh(own._internal_device_list)
+            )
         host = _host(value, "process_allgather")
         if host.ndim == 0 or not tiled:
             host = host[None]

@@ -1,7 +1,6 @@
 """Warm programs over all processes, launched in an order that something disturbs.
 
-Arguments: what happens ("order", "threads", "asleep", "unnamed"), and to which process;
-then how often the two programs are launched before.
+Arguments: what happens ("order", "threads", "asleep"), and to which process.
 """
 
 import sys
@@ -37,26 +36,7 @@ def triple_sum(x):
 
 # Both are compiled, and have run, before anything goes wrong.
 count = devices.size
-before = int(sys.argv[3]) if len(sys.argv) > 3 else 1
-for _ in range(before):
-    assert (float(double_sum(x)), float(triple_sum(x))) == (2 * count, 3 * count)
-
-if what == "cost":
-    from minijax.processes import launch_order
-
-    told = []
-    tell = launch_order.state.member.tell
-    launch_order.state.member.tell = lambda **message: (
-        told.append(message),
-        tell(**message),
-    )
-    for number in range(400):
-        double_sum(x)
-        if number % 2 == 0:
-            triple_sum(x)
-        if number % 100 == 99:
-            assert float(triple_sum(x)) == 3 * count
-    print(f"{len(told)} messages for 604 launches", flush=True)
+assert (float(double_sum(x)), float(triple_sum(x))) == (2 * count, 3 * count)
 
 if what == "order":
     order = [double_sum, triple_sum]
