@@ -128,6 +128,11 @@ def test_the_page_in_a_browser(run, browser, tmp_path, width, scheme) -> None:
     assert page.evaluate("document.documentElement.scrollWidth") <= width
     now = "[...document.querySelectorAll('.row')].findIndex(r => r.ariaCurrent)"
     assert page.evaluate(now) == 0
+    # The dearest line and its advice stand on the first screen, the lanes below.
+    box = "document.querySelector('%s').getBoundingClientRect()"
+    assert page.evaluate(box % ".row .why" + ".bottom") < 900
+    below = page.evaluate(box % "#lanes" + ".top")
+    assert page.evaluate(box % ".rows" + ".bottom") <= below
     page.keyboard.press("ArrowDown")
     assert page.evaluate(now) == 1
     assert "2 of" in page.inner_text("#at")
@@ -149,6 +154,20 @@ def test_the_page_in_a_browser(run, browser, tmp_path, width, scheme) -> None:
         page.evaluate(small + "parseFloat(getComputedStyle(e).fontSize) < 11).length")
         == 0
     )
+    assert errors == []
+    page.close()
+
+
+def test_lines_without_a_fault_are_folded_after_the_sixth(browser, tmp_path) -> None:
+    head = "import jax, numpy\nf, x = jax.jit(lambda x: x * 2), numpy.ones(3)\n"
+    calls = "".join(f"y{n} = f(x)\n" for n in range(8))
+    _, html = recorded(tmp_path, head + calls)
+    page, errors = opened(browser, html, tmp_path)
+    assert page.locator(".row:visible").count() == 6
+    assert page.locator(".lane:visible").count() == 6
+    page.keyboard.press("End")
+    assert page.locator(".row[aria-current]:visible").count() == 1
+    assert page.locator(".row:visible").count() == page.locator(".row").count() > 6
     assert errors == []
     page.close()
 

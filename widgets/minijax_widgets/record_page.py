@@ -28,6 +28,8 @@ STAGES = {
     "wait": "wait for the device",
 }
 MOST_SITES = 20
+# Lines and lanes that are open: all lines with a fault, six in all at least.
+MOST_OPEN = 6
 # Marks of a lane: nearer ones are one.
 BINS = 400
 MIB = 1 << 20
@@ -236,16 +238,17 @@ def page(report: Report) -> str:
             f'<p class="sub">The page before this one told of {seconds(gone)} that '
             "could go; its bars are outlined.</p>"
         )
-    parts.append(CONTROLS)
+    parts += [CONTROLS, HEADS if shown else ""]
+    drawn = [row(report, n, site, scale) for n, site in enumerate(shown)]
+    faulty = [bool(report.faults.get((site.file, site.line))) for site in shown]
+    opened = max([MOST_OPEN] + [n + 1 for n, bad in enumerate(faulty) if bad])
+    parts.append('<div class="rows" role="list" aria-label="lines by cost">')
+    parts.append(folded(drawn, opened, more_lines(shown[opened:], " without a fault")))
+    parts.append("</div>")
+    if rest := report.sites[MOST_SITES:]:
+        parts.append(f'<p class="sub">... {more_lines(rest)}</p>')
     if shown:
         parts.append(timeline(report, shown))
-    parts.append('<div class="rows" role="list" aria-label="lines by cost">')
-    parts += [row(report, n, site, scale) for n, site in enumerate(shown)]
-    parts.append("</div>")
-    rest = report.sites[MOST_SITES:]
-    if rest:
-        more = seconds(sum(total(site) for site in rest))
-        parts.append(f'<p class="sub">... {len(rest):,} more lines, {more}</p>')
     parts += [panels(facts) for facts in report.programs]
     parts.append(UNKNOWN)
     kept = {report.code(site): round(total(site), 4) for site in shown}
@@ -262,6 +265,20 @@ def page(report: Report) -> str:
     }
 
 
+def folded(drawn: list[str], opened: int, summary: str) -> str:
+    """The first ones, and the rest under a summary."""
+    html = "".join(drawn[:opened])
+    if rest := "".join(drawn[opened:]):
+        html += f'<details class="rest"><summary>{summary}</summary>{rest}</details>'
+    return html
+
+
+def more_lines(sites: list[Site], kind: str = "") -> str:
+    """How many lines are left, and their seconds."""
+    spent = seconds(sum(total(site) for site in sites))
+    return f"{count_in_words(len(sites), 'more line')}{kind}, {spent}"
+
+
 def asset(name: str) -> str:
     """The page's style or script."""
     return (STATIC / name).read_text(encoding="utf-8")
@@ -270,15 +287,19 @@ def asset(name: str) -> str:
 CONTROLS = """<div class="bar" role="toolbar" aria-label="steps">
 <button id="prev" aria-label="line before">&lsaquo;</button>
 <button id="next" aria-label="next line">&rsaquo;</button>
-<span id="at" aria-live="polite"></span>
-<span class="legend"><i class="trace"></i>trace <i class="lower"></i>lower
-<i class="compile"></i>compile <i class="disk"></i>read from disk
-<i class="wait"></i>wait</span> <button id="twin">text</button>
+<span id="at" aria-live="polite"></span> <button id="twin">text</button>
 <button id="keys" aria-label="keys">?</button></div>
 <p id="help" hidden>Up and Down: another line. Enter: its source. C: copy the repaired
 lines. + and -, or the wheel with Ctrl, over the calls: zoom; drag: pan; 0:
 all of it. T: this page as text. A mark that is tall made a program, one that is short
 found it. Red stands for what can go.</p>"""
+
+# The names of the columns, with the bars' legend.
+HEADS = """<div class="heads"><span>your line</span><span class="times">times</span>
+<span class="legend"><b><i class="trace"></i>trace</b> <b><i class="lower"></i>lower</b>
+<b><i class="compile"></i>compile</b> <b><i class="disk"></i>disk</b>
+<b><i class="wait"></i>wait</b></span>
+<span>why, and what to write</span></div>"""
 
 
 def row(report: Report, number: int, site: Site, scale: float) -> str:
@@ -303,7 +324,8 @@ def row(report: Report, number: int, site: Site, scale: float) -> str:
             f'<span class="lost" style="width:{share(lost, scale)}"></span>'
             f"<small>{seconds(lost)} can go</small>"
         )
-    why = "".join(reason(report, fault) for fault in faults)
+    told: list[Line] = []  # a line that two faults share is shown once
+    why = "".join(reason(fault, told) for fault in faults)
     if not why:
         why = f'<div class="plain">{escape(needed(site))}</div>'
     many = count_of(site)
@@ -316,7 +338,7 @@ def row(report: Report, number: int, site: Site, scale: float) -> str:
         f"<small>{escape(counts(site))}</small></div>"
         f'<div class="times">{many}</div>'
         f'<div class="cost"><div class="stack">{outline}{pieces}'
-        f"<span>{seconds(whole)}</span></div>{can}</div>"
+        f"<span>{seconds(whole) if whole else ''}</span></div>{can}</div>"
         f'<div class="why">{why}</div>{source_of(report, site, faults)}</div>'
     )
 
@@ -344,24 +366,26 @@ def needed(site: Site) -> str:
     return ""
 
 
-def reason(report: Report, fault: Fault) -> str:
-    """Why, and the repaired line."""
+def reason(fault: Fault, told: list[Line]) -> str:
+    """Why, and the repaired lines that are not told yet."""
+    lines = [line for line in fault.lines if line not in told]
+    told += lines
     mends = "".join(
         f'<div class="mend"><b>{escape(mend_place(fault, line))}</b>'
         f"<code>{escape(line.new) or '(leave this line out)'}</code></div>"
-        for line in fault.lines
+        for line in lines
     )
     tell = costs(fault)
     tell = f" <small>{tell}</small>" if tell else ""
-    copied = escape("\n".join(line.new for line in fault.lines if line.new), quote=True)
-    copy = ""
+    copied = escape("\n".join(line.new for line in lines if line.new), quote=True)
     if copied:
-        copy = f'<button class="copy" data-copy="{copied}">copy</button>'
+        mends += f'<button class="copy" data-copy="{copied}">copy</button>'
     return (
         f'<div class="fault"><svg class="x" viewBox="0 0 10 10" aria-label="fault">'
         '<path d="M1 1L9 9M9 1L1 9"/></svg>'
         f"<span>{escape(fault.words)}{tell}</span>"
-        f'<div class="write">{escape(fault.write)}{copy}</div>{mends}</div>'
+        f'<div class="write">{escape(fault.write)}</div>'
+        f'<div class="mends">{mends}</div></div>'
     )
 
 
@@ -453,7 +477,8 @@ def timeline(report: Report, shown: list[Site]) -> str:
         '<section class="time"><h2>every call over time <small>tall: a program was '
         "made; short: it was found, or the device was waited for; + and - zoom, drag "
         f'pans, 0 shows all</small></h2><div id="lanes" tabindex="0" data-length='
-        f'"{length:.6f}">{"".join(lanes)}<div class="axis">{axis}</div></div></section>'
+        f'"{length:.6f}">{folded(lanes, MOST_OPEN, more_lines(shown[MOST_OPEN:]))}'
+        f'<div class="axis">{axis}</div></div></section>'
     )
 
 

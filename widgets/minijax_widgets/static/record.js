@@ -7,7 +7,7 @@ else r.removeAttribute('aria-current')});
 d.querySelectorAll('.lane').forEach(function(l){if(+l.dataset.n===now)
 l.setAttribute('aria-current','true');else l.removeAttribute('aria-current')});
 at.textContent=rows[now].dataset.at+', '+(now+1)+' of '+rows.length;
-if(focus){rows[now].focus({preventScroll:true});rows[now].scrollIntoView({block:'nearest'})}}
+if(focus){var f=rows[now].closest('.rest');if(f)f.open=true;rows[now].focus({preventScroll:true});rows[now].scrollIntoView({block:'nearest'})}}
 rows.forEach(function(r,i){r.addEventListener('focus',function(){go(i)});
 r.addEventListener('click',function(){go(i)})});
 function copy(b){var t=b.dataset.copy;function done(){b.textContent='copied';
