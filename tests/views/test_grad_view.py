@@ -468,6 +468,21 @@ def test_what_arrays_hold_is_what_jax_computes(make, args):
     assert not record_grad(make(of.library(minijax)), *args, values=False).values
 
 
+def test_a_sum_shows_what_it_adds():
+    def used_twice(x):
+        e = jnp.tanh(x)
+        return (jnp.sin(e) * e).sum()
+
+    view = see.grad(used_twice, np.array([0.5, -1.0], np.float32))
+    values = view.recording.values
+    met = view.recording.program.sums[0]
+    parts = [values[f"{met.cotangent}, part {n}"] for n in (1, 2)]
+    assert f"{met.cotangent}, part 3" not in values
+    np.testing.assert_allclose(np.sum(parts, 0), values[met.cotangent], rtol=1e-3)
+    strip = view.frame().panes[0].scene
+    assert any(f"part {n}" in str(mark.turns) for n in (1, 2) for mark in strip.marks)
+
+
 def test_types_alone_hold_nothing():
     assert not see.grad(product, shape()).recording.values
 

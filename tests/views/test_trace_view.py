@@ -336,7 +336,24 @@ def test_a_program_with_effects_is_not_run_for_its_values():
     assert see.trace(noted, 2.0).recording.values == {}
     minijax.effects_barrier()
     assert happened == []
-    assert see.trace(lambda x: x @ x, np.ones((64, 64))).recording.values == {}
+    view = see.trace(noted, 2.0, values=True)
+    assert view.recording.values["b"] == [[4.0]]
+    minijax.effects_barrier()
+    assert happened == [2.0]
+
+
+def test_a_program_of_many_numbers_is_run_where_that_is_asked_for():
+    def doubled(x):
+        return x * 2
+
+    x = np.ones((2**12, 2**11), np.float32)
+    assert see.trace(doubled, x).recording.values == {}
+    assert see.trace(doubled, x, values=False).recording.values == {}
+    assert see.trace(doubled, x, values=True).recording.values["b"] == [[2.0] * 16] * 16
+    assert see.trace(doubled, x[:9]).recording.values["b"] == [[2.0] * 16] * 9
+    with pytest.raises(TypeError, match=r"args\[0\]\['w'\] is a ShapeDtypeStruct"):
+        tree = {"w": minijax.ShapeDtypeStruct((3,), np.float32)}
+        see.trace(lambda tree: tree["w"] * 2, tree, values=True)
 
 
 def test_a_program_that_may_run_long_or_raise_is_drawn_without_values():
@@ -432,6 +449,35 @@ def test_an_array_with_a_long_side_is_drawn_reduced(show):
         assert reduced(kind, [[0.0] * 4] * 64) == ""
     deep = see.trace(lambda x: x * 2.0, np.ones((2, 3, 4)))
     assert np.shape(deep.recording.values["a"]) == (6, 4)
-    large = see.trace(lambda x: x * 2.0 + 1.0, np.ones((64, 64)))
-    assert large.recording.values == {}
-    assert not [pane for pane in large.frame().panes if pane.kind == "strip"]
+    none = see.trace(lambda x: x * 2.0 + 1.0, np.ones((64, 64)), values=False)
+    assert not [pane for pane in none.frame().panes if pane.kind == "strip"]
+
+
+@pytest.mark.parametrize("view", [see.trace, see.grad])
+def test_means_of_a_large_array_and_numbers_of_a_small_one(show, view):
+    """Of an MLP on images: the pointer asks for a mean, and for a number."""
+
+    def loss(w, b, x):
+        scores = x @ w
+        h = jnp.tanh(scores)
+        sums = h @ b
+        return (sums**2).sum()
+
+    rng = np.random.default_rng(3)
+    w, b, x = (rng.normal(size=s).astype("f") for s in ((784, 10), 10, (64, 784)))
+    shown = view(loss, w, b, x)
+    assert len(shown.to_html()) < 200_000
+    page = show(shown)
+    page.locator(".mj-live").press("Home")
+    strip = page.locator(".mj-strip-pane svg:not([hidden])")
+    means = x.reshape(16, 4, 16, 49).mean((1, 3))
+    box = strip.locator('[data-n*="means of 4 x 49"]').bounding_box()
+    at = box["x"] + box["width"] * 3.5 / 16, box["y"] + box["height"] * 5.5 / 16
+    page.mouse.move(*at)
+    told = page.locator(".mj-detail").inner_text()
+    assert told.endswith(f", reduced: means of 4 x 49, at [5, 3] = {means[5, 3]:.4g}")
+    while not strip.locator("text", has_text="f32[10]").count():
+        page.locator(".mj-live").press("ArrowRight")
+    box = strip.locator('[data-n="b"]').bounding_box()
+    page.mouse.move(box["x"] + box["width"] * 0.75, box["y"] + 3)
+    assert page.locator(".mj-detail").inner_text() == f"b[7] = {b[7]:.4g}"

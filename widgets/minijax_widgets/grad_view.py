@@ -7,6 +7,7 @@ below it has each equation.
 from __future__ import annotations
 
 import functools
+import itertools
 from collections.abc import Callable, Sequence
 from textwrap import wrap
 from typing import Any
@@ -14,6 +15,7 @@ from typing import Any
 from minijax_lab.explain.backward import (
     GradRecording,
     bytes_in_words,
+    part_of,
     record_grad,
     sum_in_words,
     where_in_words,
@@ -38,7 +40,7 @@ from minijax_widgets.grad_scene import (
     sum_key,
 )
 from minijax_widgets.scene import Scene
-from minijax_widgets.values_strip import Flow, Strip
+from minijax_widgets.values_strip import Flow, Strip, reduced
 from minijax_widgets.view import WIDTH, View, cut, shortened, views, with_options
 
 # Residuals in the table; a browser shows as many without delay.
@@ -64,9 +66,10 @@ def grad(
     Down the left is the forward pass, in the middle what it keeps (boxes whose area is
     bytes), up the right the transposed equations on the same rows, and where
     cotangents meet and add. Arrays and `ShapeDtypeStruct`s serve alike: types are what
-    is looked at. Where all arrays are small, at most 32 rows and columns, they show
-    what they hold; with `values=True` both passes run in any case, and the first NaN
-    and the first infinity are marked; `values=False` runs nothing.
+    is looked at. Where it costs little, a program of at most 200 equations and four
+    million numbers, both passes run: arrays of at most 32 rows and columns show what
+    they hold, others the means of blocks. With `values=True` any program runs, and the
+    first NaN and the first infinity are marked; `values=False` runs nothing.
 
     `beside` is another function of the same arguments, drawn next to the first one:
 
@@ -250,10 +253,7 @@ class GradView(View):
     def flows(self, steps: Steps, count: int) -> Strip:
         """Returns what each step reads and makes, of the arrays that have values."""
         flows = [Flow()] * count
-        program = self.recording.program
-        types = {a.name: a.type for a in program.arguments}
-        types |= {row.name: row.type for row in program.rows}
-        types |= {f"ct_{name}": kind for name, kind in types.items()}
+        values, types = self.recording.values, self.types()
         for band in self.bands:
             row, back = band.last, band.cotangent
             if path_of(band):
@@ -272,10 +272,21 @@ class GradView(View):
             )
         for (path, name), step in steps.sums.items():
             if not path:
-                flows[step] = Flow([], "sum", [f"ct_{name}"], "cotangent")
+                made = f"ct_{name}"
+                every = (part_of(made, n) for n in itertools.count())
+                parts = list(itertools.takewhile(values.__contains__, every))
+                flows[step] = Flow(parts, "sum", [made], "cotangent")
         if steps.again is not None:
             flows[-1] = flows[steps.again]
-        return Strip(flows, self.recording.values, types)
+        return Strip(flows, values, types)
+
+    def types(self) -> dict[str, str]:
+        """Returns the types of values and of their cotangents, by their names."""
+        program = self.recording.program
+        types = {a.name: a.type for a in program.arguments}
+        types |= {row.name: row.type for row in program.rows}
+        types |= {f"ct_{name}": kind for name, kind in types.items()}
+        return types | self.recording.types
 
     def keeping(self, steps: Steps) -> list[int]:
         """Returns the steps that make residuals, the one with the largest first."""
@@ -306,9 +317,14 @@ class GradView(View):
     def scene_pane(self, steps: Steps, prefix: str, most: int, title: str) -> Pane:
         """Returns the picture, and that for narrow pages."""
         arguments = self.recording.program.arguments
+        types = self.types()
+        values = {
+            name: rows
+            for name, rows in self.recording.values.items()
+            if not reduced(types.get(name, ""), rows)
+        }
 
         def draw(layout: Layout) -> Scene:
-            values = self.recording.values
             made = Picture(self.bands, arguments, steps, layout, prefix, most, values)
             scene = made.scene
             if prefix:

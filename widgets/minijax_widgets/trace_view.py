@@ -49,7 +49,10 @@ OPERATORS = {
 
 @with_options
 def trace(
-    function: Callable[..., Any], *args: Any, values: bool = True, **kwargs: Any
+    function: Callable[..., Any],
+    *args: Any,
+    values: bool | None = None,
+    **kwargs: Any,
 ) -> TraceView:
     """Shows how `function` is traced on the given arguments, step by step.
 
@@ -57,11 +60,13 @@ def trace(
     line that ran in Python only. What the function prints is part of the recording; an
     exception that it raises is shown where it happened, and is not raised again.
 
-    While a function is traced its arrays have no values. Where all are small, at most
-    32 rows and columns, the program is run as well, and below stands in cells what each
-    equation reads and makes then; `values=False` runs nothing. Raises TypeError for a
+    While a function is traced its arrays have no values. Where it costs little, a
+    program of at most 200 equations and four million numbers, it is run as well, and
+    below stands in cells what each equation reads and makes then: the numbers of arrays
+    of at most 32 rows and columns, of others the means of blocks. `values=True` runs
+    any program, with its effects, and `values=False` none. Raises TypeError for a
     function that itself has an argument `values`, if that is given by name: it is
-    passed as a lambda.
+    passed as a lambda; and for `values=True` and an argument without a value.
     """
     return TraceView(record_trace(function, *args, values=values, **kwargs))
 

@@ -20,6 +20,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.array import Array
+from minijax.core.avals import get_aval
 from minijax.core.language import JaxprEqn, ShapedArray
 from minijax_lab.explain.backward_rows import (
     GradProgram,
@@ -29,6 +30,7 @@ from minijax_lab.explain.backward_rows import (
     formula,
 )
 from minijax_lab.explain.foreign_programs import ForeignProgram, taken
+from minijax_lab.explain.leaf_values import rows_or_means
 from minijax_lab.explain.recording import (
     Recording,
     Sources,
@@ -46,10 +48,9 @@ from minijax_lab.explain.residuals import (
 from minijax_lab.explain.small_values import (
     Values,
     can_run,
+    cheap_inputs,
     compute,
     read,
-    rows_of,
-    small_inputs,
     why_not,
 )
 
@@ -80,8 +81,9 @@ class GradRecording(Recording):
     first: list[NotFinite]  # the first NaN and the first infinity
     ran: bool  # with `values=True`
     beside: GradRecording | None = None  # another function, for comparison
-    # What small arrays hold, by their names.
+    # What arrays hold, by their names.
     values: dict[str, Values] = field(default_factory=dict)
+    types: dict[str, str] = field(default_factory=dict)  # of what has values
     no_values: str = field(default_factory=str)  # what running it unasked raised
     # Facts that a jaxpr of JAX does not carry, a sentence each.
     lost: list[str] = field(default_factory=list)
@@ -101,7 +103,7 @@ def record_grad(
     """Records `grad(function, argnums, has_aux)` at the given arguments.
 
     With `values=True` both passes are run, and the first NaN and the first infinity are
-    noted. None: the values of a small program of small arrays are kept. The function
+    noted. None: the values of a program that is soon run are kept. The function
     may be a jaxpr of JAX, at its own types where no arguments follow. Raises TypeError
     for what has no gradient, and what tracing raises.
     """
@@ -116,7 +118,7 @@ def record_grad(
     check_scalar(call)
     linearized = Linearized(call.closed, call.differentiated)
     transposed = Transposed(linearized)
-    given = small_inputs(call.leaves) if values is None else None
+    given = cheap_inputs(call.leaves) if values is None else None
 
     def finish() -> GradRecording:
         return recorded(call, linearized, transposed, bool(values), given)
@@ -132,7 +134,7 @@ def recorded(
     given: list[np.ndarray] | None,
 ) -> GradRecording:
     """The recording, with the texts and names that only who looks at it needs, and with
-    what arrays hold for the small arguments given."""
+    what arrays hold for the arguments given."""
     sources = Sources()
     letters = letters_without(call.names)
     facts = Facts(linearized, call.names, sources, letters)
@@ -285,8 +287,8 @@ def bytes_in_words(count: int) -> str:
 def run(
     recording: GradRecording, given: Sequence[Any], told: Program, by_xla: bool
 ) -> None:
-    """Runs both passes equation by equation, and keeps what small arrays hold; by XLA,
-    notes what is not finite."""
+    """Runs both passes equation by equation, and keeps what arrays hold; by XLA, notes
+    what is not finite."""
     facts, linearized, transposed = told.known, told.linearized, told.transposed
     known: dict[Any, Any] = dict(zip(linearized.inputs, given))
     known.update(linearized.constants)
@@ -325,7 +327,19 @@ def run(
         result = np.asarray(read(linearized.outputs[0], known))
         recording.result = f"{float(result):.6g}"
     recording.first = list(first.values())
-    recording.values = {n: rows for n, x in found.items() if (rows := rows_of(x))}
+    for var, parts in told.parts.items():
+        for number, (_, atom) in enumerate(parts if len(parts) > 1 else []):
+            found[part_of(f"ct_{told.linear_names[var]}", number)] = read(atom, known)
+    recording.values = rows_or_means(found)
+    recording.types = {
+        name: get_aval(found[name]).str_short(short_dtypes=True)
+        for name in recording.values
+    }
+
+
+def part_of(cotangent: str, number: int) -> str:
+    """What one of the cotangents that add up to `cotangent` is called."""
+    return f"{cotangent}, part {number + 1}"
 
 
 def not_finite(value: Any) -> list[tuple[str, int, int]]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -13,11 +14,19 @@ from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.core.language import Tracer
 from minijax_lab.explain.recording import count_in_words
-from minijax_lab.explain.small_values import MOST_SHOWN, Values, is_small, rows_of
+from minijax_lab.explain.small_values import (
+    MOST_SHOWN,
+    Values,
+    is_real,
+    is_small,
+    rows_of,
+)
 
 LARGEST = sys.float_info.max
 # Cells along a side of an array whose numbers are not shown one by one.
 FEW = 16
+# The same in a program with more than `MANY` arrays, so that its page stays short.
+FEWER, MANY = 8, 80
 # Without being asked, so many numbers are read, and so many cells are drawn.
 MOST_READ = 2**22
 MOST_CELLS = 20_000
@@ -57,16 +66,24 @@ class Reader:
                 return Held([], "too many numbers to draw: values=True draws all")
             self.read += size
             self.drawn += cells
-        return held_by(leaf, self.wanted or size <= MOST_SHOWN**2)
+        return held_by(
+            leaf, MOST_SHOWN if self.wanted or size <= MOST_SHOWN**2 else FEW
+        )
 
 
-def rows_or_means(value: Any) -> Values:
-    """The numbers of a small array as rows: of one with a long side the means of
-    blocks, of one of more axes those before the last under one another."""
-    exact = rows_of(value)
-    if exact or not is_small(get_aval(value)) or not np.size(value):
-        return exact
-    return held_by(np.asarray(value), True).rows
+def rows_or_means(values: Mapping[str, Any]) -> dict[str, Values]:
+    """The numbers of arrays by their names, as rows: of a large one, and of one with a
+    long side, the means of blocks; axes before the last stand under one another."""
+    cells = FEW if len(values) <= MANY else FEWER
+    found = {}
+    for name, value in values.items():
+        aval = get_aval(value)
+        if not (rows := rows_of(value)) and is_real(aval) and aval.size:
+            most = MOST_SHOWN if is_small(aval) else cells
+            rows = held_by(np.asarray(value), most).rows
+        if rows:
+            found[name] = rows
+    return found
 
 
 def has_numbers(leaf: Any) -> bool:
@@ -88,13 +105,12 @@ def has_numbers(leaf: Any) -> bool:
     return leaf.is_fully_addressable and not leaf.is_deleted()
 
 
-def held_by(leaf: Any, large: bool) -> Held:
-    """What an array holds; if `large` is false, in fewer cells."""
+def held_by(leaf: Any, most: int) -> Held:
+    """What an array holds, in at most so many rows and columns of cells."""
     array = np.asarray(leaf).astype(np.float64)
     table = array.reshape(-1, array.shape[-1] if array.ndim else 1)
     if array.ndim == 1:
         table = array[None]
-    most = MOST_SHOWN if large else FEW
     down, across = (-(-size // most) for size in table.shape)
     means = mean_of_blocks(table, down, across)
     rows = [[float(f"{x:.4g}") for x in row] for row in means]

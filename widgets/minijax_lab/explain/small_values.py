@@ -1,7 +1,8 @@
-"""The values of a program's small arrays, for views that draw them."""
+"""The values of a program's arrays, for views that draw them."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,44 +23,61 @@ from minijax_lab.explain.recording import is_installed
 
 # Arrays of at most so many rows and columns have their numbers shown.
 MOST_SHOWN = 32
-# Without being asked, only programs of so many equations are run.
+# Without being asked, only programs of so many equations and numbers are run.
 MOST_EQUATIONS = 200
+MOST_NUMBERS = 2**22
 
 Values = list[list[float]]
 
 
-def is_small(aval: Any) -> bool:
-    """Whether arrays of a type are few real numbers."""
+def is_real(aval: Any) -> bool:
+    """Whether arrays of a type are real numbers, of which one knows how many."""
     dtype = getattr(aval, "dtype", None)
     if not isinstance(dtype, np.dtype) or not isinstance(aval.size, int):
         return False
-    return dtype.kind != "c" and not dtype.names and aval.size <= MOST_SHOWN**2
+    return dtype.kind != "c" and not dtype.names
 
 
-def small_inputs(leaves: Sequence[Any]) -> list[np.ndarray] | None:
-    """Copies of arguments; None unless all of them are small arrays with values."""
+def is_small(aval: Any) -> bool:
+    """Whether arrays of a type are few real numbers."""
+    return is_real(aval) and aval.size <= MOST_SHOWN**2
+
+
+def cheap_inputs(leaves: Sequence[Any]) -> list[np.ndarray] | None:
+    """Copies of arguments; None unless all of them are arrays of real numbers with
+    values, together not too many."""
+    count = 0
     for leaf in leaves:
         if not isinstance(leaf, (Array, np.ndarray, np.generic, int, float)):
             return None
-        if not is_small(get_aval(leaf)):
+        aval = get_aval(leaf)
+        if not is_real(aval):
             return None
-    return [np.array(leaf) for leaf in leaves]
+        count += aval.size
+    return [np.array(leaf) for leaf in leaves] if count <= MOST_NUMBERS else None
 
 
 def can_run(eqns: Sequence[JaxprEqn]) -> bool:
-    """Whether running equations costs little: few, of small arrays, without effects,
-    calls of Python and loops of many or unknown length; so in their programs too."""
-    if len(eqns) > MOST_EQUATIONS:
-        return False
+    """Whether running equations costs little: few, of not too many real numbers,
+    without effects, calls of Python and loops of many or unknown length; so in their
+    programs too."""
+    return numbers_made(eqns) <= MOST_NUMBERS
+
+
+def numbers_made(eqns: Sequence[JaxprEqn]) -> float:
+    """How many numbers equations compute; infinite if they should not be run."""
+    count = 0.0 if len(eqns) <= MOST_EQUATIONS else math.inf
     for eqn in eqns:
-        if eqn.effects or not all(is_small(v.aval) for v in eqn.outvars):
-            return False
-        many = eqn.params.get("length", 0) > MOST_EQUATIONS
-        if many or eqn.primitive.name in ("while", "pure_callback"):
-            return False
-        if not all(can_run(jaxpr.eqns) for jaxpr in jaxprs_in_params(eqn.params)):
-            return False
-    return True
+        turns = eqn.params.get("length", 1)
+        many = turns > MOST_EQUATIONS
+        if many or eqn.effects or eqn.primitive.name in ("while", "pure_callback"):
+            return math.inf
+        if not all(is_real(v.aval) for v in eqn.outvars):
+            return math.inf
+        count += sum(v.aval.size for v in eqn.outvars)
+        for jaxpr in jaxprs_in_params(eqn.params):
+            count += turns * numbers_made(jaxpr.eqns)
+    return count
 
 
 def why_not(run: Callable[[], None]) -> str:

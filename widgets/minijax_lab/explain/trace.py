@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax import ShapeDtypeStruct
 from minijax.compile.jit_api import make_jaxpr
 from minijax.compile.titles import title_of
 from minijax.core import events, source_info
@@ -29,7 +30,7 @@ from minijax.core.array import Array
 from minijax.core.jit import JitFunction
 from minijax.core.language import ClosedJaxpr, Jaxpr, JaxprEqn, Tracer, Var
 from minijax.core.partial_eval import DynamicJaxprTracer
-from minijax.core.trees import tree_leaves
+from minijax.core.trees import keystr, tree_flatten_with_path, tree_leaves
 from minijax.support import event_watching
 from minijax_lab.explain import leaks, lines
 from minijax_lab.explain.calls import inputs_in_words, statics_in_words, without_statics
@@ -52,8 +53,8 @@ from minijax_lab.explain.recording import (
 from minijax_lab.explain.small_values import (
     Values,
     can_run,
+    cheap_inputs,
     compute,
-    small_inputs,
     why_not,
 )
 from minijax_lab.explain.statements import is_plain_statement, statements_of
@@ -117,19 +118,23 @@ class TraceRecording(Recording):
     arguments: list[Name]
     constants: list[Name]  # arrays that the function closes over, with their names
     error: str
-    # What small arrays hold when the program runs, by the names of its variables.
+    # What arrays hold when the program runs, by the names of its variables.
     values: dict[str, Values] = field(default_factory=dict)
     no_values: str = field(default_factory=str)  # the exception that running it raised
 
 
 def record_trace(
-    function: Callable[..., Any], *args: Any, values: bool = True, **kwargs: Any
+    function: Callable[..., Any],
+    *args: Any,
+    values: bool | None = None,
+    **kwargs: Any,
 ) -> Any:
     """Traces `function` on the given arguments, and records how.
 
-    An exception of the function is recorded as its last step and not raised. With
-    `values`, the view runs a small program of small arrays when it is first read.
-    Raises TypeError if `function` cannot be called.
+    An exception of the function is recorded as its last step and not raised. The
+    program is run as well, when the recording is first read: with `values=None` where
+    that costs little, with True in any case, effects too. Raises TypeError if
+    `function` cannot be called, or has to run and an argument has no value.
     """
     if not callable(function):
         raise TypeError(
@@ -137,6 +142,15 @@ def record_trace(
             f"{type(function).__name__} first."
         )
     refuse_function(function, "see.trace", (*args, *kwargs.values()), "minijax")
+    if values:
+        given = {"args": args, "kwargs": kwargs}
+        for path, leaf in tree_flatten_with_path(given)[0]:
+            if isinstance(leaf, ShapeDtypeStruct):
+                raise TypeError(
+                    "see.trace got values=True, which runs the function, and "
+                    f"{path[0].key}{keystr(path[1:])} is a ShapeDtypeStruct, a type "
+                    "without a value: pass an array, or leave out values=True."
+                )
     watch = _Watch(function)
     return watch.run(args, kwargs, values)
 
@@ -210,7 +224,9 @@ class _Watch:
 
     # ---- running -------------------------------------------------------------------
 
-    def run(self, args: tuple, kwargs: dict[str, Any], values: bool) -> TraceRecording:
+    def run(
+        self, args: tuple, kwargs: dict[str, Any], values: bool | None
+    ) -> TraceRecording:
         """Traces the function and returns what was seen."""
 
         @functools.wraps(self.function)
@@ -234,7 +250,11 @@ class _Watch:
         self.find_leaks()
         # A global may hold something else when a view first reads the recording.
         known = names_of_values(self.function)
-        given = small_inputs(tree_leaves((args, kwargs))) if values else None
+        given: list[Any] | None = None
+        if values:
+            given = tree_leaves((args, kwargs))
+        elif values is None and can_run(closed.eqns):
+            given = cheap_inputs(tree_leaves((args, kwargs)))
         return later(TraceRecording, lambda: self.recording(closed, known, given))
 
     def find_leaks(self) -> None:
@@ -652,13 +672,13 @@ def constants_of(
 
 def values_of(
     closed: ClosedJaxpr | None,
-    given: list[np.ndarray] | None,
+    given: list[Any] | None,
     recorder: Recorder,
     printed: JaxprRecording,
 ) -> tuple[dict[str, Values], str]:
-    """What small arrays hold when the program runs on the arguments, and what running
-    it raised."""
-    if closed is None or given is None or not can_run(closed.eqns):
+    """What arrays hold when the program runs on the arguments, and what running it
+    raised."""
+    if closed is None or given is None:
         return {}, ""
     found = dict(zip(closed.jaxpr.constvars, closed.consts))
     found.update(zip(closed.jaxpr.invars, given, strict=True))
@@ -667,9 +687,12 @@ def values_of(
     def run() -> None:
         for eqn in closed.eqns:
             compute(eqn, found)
-        for var, number in recorder.variable_ids.items():
-            if var in found and (shown := rows_or_means(found[var])):
-                rows[printed.variables[number].name] = shown
+        known = {
+            printed.variables[number].name: found[var]
+            for var, number in recorder.variable_ids.items()
+            if var in found
+        }
+        rows.update(rows_or_means(known))
 
     error = why_not(run)
     return ({} if error else rows), error
