@@ -14,7 +14,7 @@ from minijax_widgets.glyph import LEAST_TEXT
 from minijax_widgets.graph_boxes import repeats
 from minijax_widgets.graph_layout import lay_out
 from minijax_widgets.graph_sketch import Sketch
-from minijax_widgets.graph_view import edges_of
+from minijax_widgets.graph_view import DOWN, NARROW, WIDE, edges_of
 from subjects import LSTM, lstm
 
 X = np.ones(8, np.float32)
@@ -318,7 +318,8 @@ def cell_loop(w, xs):
 def test_a_narrow_page_has_the_graph_from_top_to_bottom(show):
     view = see.jaxpr(cell_loop, ones((4, 8)), ones((5, 4))).graph()
     sketches, _, laid = view.laid
-    assert laid[0].across and not laid[1].across and sketches[1][1]
+    assert laid[0].across and not laid[1].across and not laid[NARROW].across
+    assert [form for _, form in sketches[:3]] == [WIDE, DOWN, NARROW]
     page = show(view, width=480)
     picture = page.locator("svg.mj-scene:not([hidden])").first
     assert float(picture.get_attribute("width")) <= 440
@@ -329,6 +330,35 @@ def test_a_narrow_page_has_the_graph_from_top_to_bottom(show):
     assert shown.count() > before
     assert float(picture.get_attribute("width")) <= 700
     assert page.errors == []
+
+
+@pytest.mark.parametrize("layers", [12, 60])
+def test_a_page_that_is_not_wide_has_the_same_boxes_from_top_to_bottom(show, layers):
+    """As the pane of JupyterLab: what is folded lies as the pane does, and its boxes
+    close and open there, also where not every state has a layout."""
+
+    def tower(ws, x):
+        for w in ws:
+            x = x + jnp.sin(x @ w)
+        return (x * x).sum()
+
+    ws = [np.ones((4, 4), np.float32)] * layers
+    view = see.jaxpr(tower, ws, ones((2, 4))).graph()
+    (pane,) = [pane for pane in view.frame().panes if pane.kind == "scene"]
+    assert view.laid[2][0].across and pane.middle.width < pane.scene.width
+    page = show(view, width=800)
+    picture = page.locator("svg.mj-scene:not([hidden])").first
+    sides = [float(side) for side in picture.get_attribute("viewBox").split()[2:]]
+    assert sides == pytest.approx([pane.middle.width, pane.middle.height], abs=0.1)
+    box = picture.bounding_box()
+    assert box["width"] < box["height"]
+    counts = [picture.locator("g.mj-mark").count()]
+    for label in ("x = x + jnp.sin(x @ w), open", "x = x + jnp.sin(x @ w)"):
+        page.locator(".mj-live").focus()
+        found = picture.locator(f'[aria-label$="{label}"][role="button"]').first
+        found.press("Enter")
+        counts.append(picture.locator("g.mj-mark").count())
+    assert counts[1] < counts[0] and counts[2] > counts[1]
 
 
 @pytest.mark.parametrize("name", ["while", "scan", "cond"])

@@ -370,3 +370,23 @@ def test_axe_finds_nothing(show, dark):
     page.evaluate(AXE.read_text(encoding="utf-8"))
     found = page.evaluate("axe.run().then(r => r.violations.map(v => v.id))")
     assert found == []
+
+
+def test_the_keys_of_size_are_the_pictures_where_values_stand_above_it(show):
+    def loss(w, x):
+        scores = x @ w
+        return (jnp.tanh(scores) ** 2).sum()
+
+    page = show(
+        see.grad(loss, np.ones((4, 3), "f"), np.ones((5, 4), "f")), reduced=True
+    )
+    width = """name => document.querySelector(name + " svg.mj-scene:not([hidden])")
+        .getBoundingClientRect().width"""
+    names = ".mj-strip-pane", ".mj-scene-pane:not(.mj-strip-pane)"
+    strip, before = (page.evaluate(width, name) for name in names)
+    page.locator(".mj-live").focus()
+    page.keyboard.press("+")
+    after = [page.evaluate(width, name) for name in names]
+    assert after[0] == strip and after[1] > 1.2 * before
+    page.keyboard.press("0")
+    assert abs(page.evaluate(width, names[1]) - before) < 2

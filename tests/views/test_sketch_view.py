@@ -7,6 +7,7 @@ import minijax.numpy as jnp
 import minijax_widgets as see
 from minijax import grad, jvp, lax
 from minijax_lab.explain.recording import Recording
+from minijax_widgets.glyph import text_width
 
 
 def wave(x):
@@ -54,3 +55,17 @@ def test_what_differs_is_drawn_in_the_second_colour():
         see.compare(np.ones(2), np.ones(3))
     again = Recording.from_dict(view.recording.to_dict())
     assert again == view.recording
+
+
+def test_a_cell_has_room_for_its_number():
+    """Also for a long one, a complex one, and one that is not finite."""
+    for array in (
+        np.array([[0.258702, -875.807, 1e-7]]),
+        np.array([1.5 - 2.25j, 3.0]),
+        np.array([np.inf, -np.inf, True]),
+    ):
+        marks = see.compare(array, array + 1.0).recording.marks
+        cells = [mark for mark in marks if mark[0] == "box"]
+        assert len(cells) == 2 * array.size
+        for *_, wide, _, text in cells:
+            assert 0 < text_width(text, 13, mono=True) < wide

@@ -272,10 +272,10 @@ class GradView(View):
             )
         for (path, name), step in steps.sums.items():
             if not path:
-                made = f"ct_{name}"
-                every = (part_of(made, n) for n in itertools.count())
+                whole = f"ct_{name}"
+                every = (part_of(whole, n) for n in itertools.count())
                 parts = list(itertools.takewhile(values.__contains__, every))
-                flows[step] = Flow(parts, "sum", [made], "cotangent")
+                flows[step] = Flow(parts, "sum", [whole], "cotangent")
         if steps.again is not None:
             flows[-1] = flows[steps.again]
         return Strip(flows, values, types)

@@ -21,6 +21,10 @@ from minijax_widgets.jaxpr_view import JaxprView
 from minijax_widgets.scene import Scene
 from minijax_widgets.view import View
 
+# One that runs down, with many boxes open, is not higher than two windows.
+MOST_DOWN = 1150
+# The pages that a graph is laid out for, by the numbers of their first layouts.
+WIDE, DOWN, NARROW = 0, 1, 2
 # A wider graph stands above the listing.
 MOST_BESIDE = 520
 # Boxes stay closed at first where more would be drawn, and never so many are open.
@@ -108,8 +112,14 @@ class GraphView(View):
         graph = Pane("graph", [], kind="scene", scene=scenes[0], layouts=scenes)
         # A small one stands beside the listing.
         graph.wide = scenes[0].width > MOST_BESIDE
-        if graph.wide and len(scenes) > 1:
-            graph.narrow = scenes[1]
+        if graph.wide and len(scenes) > NARROW:
+            # Where it does not fit, it runs down; with fewer boxes open, if need be.
+            graph.narrow = scenes[NARROW]
+            if (
+                scenes[DOWN].width < scenes[WIDE].width
+                and scenes[DOWN].height < MOST_DOWN
+            ):
+                graph.middle = scenes[DOWN]
         frame.panes.insert(0, graph)
         for pane in frame.panes[2:]:
             pane.below = True
@@ -122,34 +132,41 @@ class GraphView(View):
     @functools.cached_property
     def laid(
         self,
-    ) -> tuple[list[tuple[Sketch, bool]], list[dict[str, int]], list[Laid]]:
+    ) -> tuple[list[tuple[Sketch, int]], list[dict[str, int]], list[Laid]]:
         """The sketches, which of them the click on a box shows, and their places."""
         sketches, states = self.sketches()
-        return sketches, states, lay_out([(one.dot(), down) for one, down in sketches])
+        return (
+            sketches,
+            states,
+            lay_out([(one.dot(), form > 0) for one, form in sketches]),
+        )
 
     @functools.cached_property
-    def narrow_first(self) -> set[str]:
-        """The boxes that are open at first on a narrow page: those around one."""
-        return self.first & set(self.boxes.way_to(f"e{self.boxes.around}"))
+    def firsts(self) -> list[set[str]]:
+        """The boxes that are open at first: on a wide page; on one where the graph has
+        to run down; and on a narrow one, where those around an equation are open."""
+        narrow = self.first & set(self.boxes.way_to(f"e{self.boxes.around}"))
+        return [self.first, self.first, narrow]
 
-    def sketches(self) -> tuple[list[tuple[Sketch, bool]], list[dict[str, int]]]:
-        """Returns the graph as it is at first, the same for a narrow page, and each of
-        the two with each box opened or closed; each with whether it is for a narrow
-        page. For both, the number of the sketch that a click on a box shows."""
-        firsts = (self.first, self.narrow_first)
-        found = [(Sketch(self.boxes, first), bool(n)) for n, first in enumerate(firsts)]
-        states: list[dict[str, int]] = [{}, {}]
-        for down, first in enumerate(firsts):
+    def sketches(self) -> tuple[list[tuple[Sketch, int]], list[dict[str, int]]]:
+        """Returns the graph as it is at first on the three pages, and with each box
+        opened or closed; each with which page it is for, those that only run down
+        last. For each page, the number of the sketch that a click on a box shows."""
+        firsts = self.firsts
+        found = [(Sketch(self.boxes, first), n) for n, first in enumerate(firsts)]
+        states: list[dict[str, int]] = [{}, {}, {}]
+        for form in (WIDE, NARROW, DOWN):
+            first = firsts[form]
             for unit in self.boxes.units:
                 alone = {unit, *self.boxes.way_to(unit)}
                 opened = first - {unit}
                 if unit not in first:
-                    opened = alone if down else {*first, *alone}
+                    opened = alone if form == NARROW else {*first, *alone}
                 sketch = Sketch(self.boxes, opened)
                 if len(sketch.nodes) > MOST_DRAWN:
                     sketch = Sketch(self.boxes, alone)
-                states[down][unit] = len(found)
-                found.append((sketch, bool(down)))
+                states[form][unit] = len(found)
+                found.append((sketch, form))
         return found, states
 
     def scenes(self) -> list[Scene]:
@@ -158,13 +175,14 @@ class GraphView(View):
         sketches, states, laid = self.laid
         scenes: list[Scene] = []
         marks = 0
-        for (sketch, down), places in zip(sketches, laid, strict=False):
-            goes = dict(states[down])
-            first = self.narrow_first if down else self.first
+        for (sketch, form), places in zip(sketches, laid, strict=False):
+            if form == DOWN and len(scenes) > NARROW and not laid[0].across:
+                break  # it runs down on a wide page, too
+            goes = dict(states[form])
             for unit in self.boxes.units:
                 # What is not as at first becomes so again.
-                if (unit in sketch.opened) != (unit in first):
-                    goes[unit] = int(down)
+                if (unit in sketch.opened) != (unit in self.firsts[form]):
+                    goes[unit] = form
             scene = Scene(
                 places.w + 2 * PAD,
                 places.h + 2 * PAD,
@@ -175,10 +193,14 @@ class GraphView(View):
             if marks > MOST_MARKS and scenes:
                 break
             scenes.append(scene)
+        # Where one that runs down had too many marks, that of a narrow page serves.
+        spare = {states[DOWN][unit]: states[NARROW][unit] for unit in self.boxes.units}
         for scene in scenes:
             for mark in scene.marks:
                 if mark.opens is not None and mark.opens >= len(scenes):
-                    mark.opens = None
+                    mark.opens = spare.get(mark.opens)
+                    if mark.opens is not None and mark.opens >= len(scenes):
+                        mark.opens = None
         return scenes
 
 

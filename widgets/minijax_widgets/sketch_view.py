@@ -11,6 +11,7 @@ import minijax
 from minijax_lab.answers import difference
 from minijax_lab.evidence import count
 from minijax_lab.explain.sketch import Sketch
+from minijax_widgets.cells import number_text
 from minijax_widgets.frame import Frame, FrameStep, Pane
 from minijax_widgets.glyph import line, path, text_width
 from minijax_widgets.scene import Scene
@@ -99,26 +100,37 @@ def compare(got: Any, expected: Any) -> SketchView:
     told = difference(got, expected, 1e-4, 1e-4)
     wrong = ~np.isclose(got, expected, rtol=1e-4, atol=1e-4, equal_nan=True)
     marks: list[list[Any]] = []
-    rows = 1
-    side = 0
-    for title, array in (("got", got), ("expected", expected)):
-        grid = np.atleast_2d(array)
-        off = np.atleast_2d(wrong)
-        while grid.ndim > 2:
-            grid, off = grid[0], off[0]
-        grid, off = grid[:MOST_CELLS, :MOST_CELLS], off[:MOST_CELLS, :MOST_CELLS]
-        rows, side = grid.shape
+    grids = [drawn_part(array) for array in (got, expected)]
+    off = drawn_part(wrong)
+    rows, side = off.shape
+    every = [said(number) for grid in grids for number in grid.flat]
+    wide = max([CELL, *(text_width(text, 13, mono=True) + 12 for text in every)])
+    for title, grid in zip(("got", "expected"), grids):
         top = 0.0 if title == "got" else rows * CELL + 34
         marks.append(["text", "", 4.0, top + 16, title])
         for (i, j), number in np.ndenumerate(grid):
             role = "miss" if off[i, j] and title == "got" else "value"
-            place = 4 + j * CELL, top + 24 + i * CELL
-            text = f"{number:.3g}" if np.isfinite(number) else str(number)
-            marks.append(["box", role, *place, CELL - 2, CELL - 2, text[:4]])
+            place = 4 + j * wide, top + 24 + i * CELL
+            marks.append(["box", role, *place, wide - 2, CELL - 2, said(number)])
     share = f"{int(wrong.sum())} of {wrong.size} entries differ. {told}"
     share = share if told else f"All {wrong.size} entries are the same."
-    size = side * CELL + 12, 2 * (rows * CELL + 34)
+    size = side * wide + 12, 2 * (rows * CELL + 34)
     return sketched("compare", share, share, size, marks)
+
+
+def drawn_part(array: np.ndarray) -> np.ndarray:
+    """Returns the rows and columns of an array that are drawn."""
+    grid = np.atleast_2d(array)
+    while grid.ndim > 2:
+        grid = grid[0]
+    return grid[:MOST_CELLS, :MOST_CELLS]
+
+
+def said(number: Any) -> str:
+    """Returns a number in a few letters."""
+    if np.iscomplexobj(number):
+        return f"{number:.2g}"
+    return number_text(float(number)) if np.isfinite(number) else str(number)
 
 
 def sketched(

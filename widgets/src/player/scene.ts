@@ -228,8 +228,9 @@ export class ScenePane {
       flag(group, "mark");
       group.dataset["mark"] = String(number);
       group.dataset.pane = String(this.index);
+      const leads = mark.go !== undefined || mark.o !== undefined;
       if (mark.l) {
-        set(group, "role", mark.go === undefined && mark.o === undefined ? "img" : "button");
+        set(group, "role", leads ? "button" : "img");
         label(group, mark.l);
       } else set(group, "aria-hidden", "true");
       if (mark.h === undefined) flag(group, "idle");
@@ -239,7 +240,6 @@ export class ScenePane {
         set(halo!, "class", "mj-halo");
         group.append(halo!);
       }
-      const leads = mark.go !== undefined || mark.o !== undefined;
       if (leads) flag(group, "go");
       if (leads || mark.t) set(group, "tabindex", "-1");
       for (const key of mark.k ?? []) this.stage.remember(key, group);
@@ -414,7 +414,8 @@ export class ScenePane {
   /** Whether a key was for the picture. */
   key(event: KeyboardEvent): boolean {
     const zooms: Record<string, number> = { "+": 1.25, "=": 1.25, "-": 0.8, "0": 0 };
-    if (event.key in zooms) {
+    // A strip of values leaves these keys to the picture under it.
+    if (event.key in zooms && this.pane.kind !== "strip") {
       this.#zoomBy(zooms[event.key]!);
       return true;
     }
