@@ -132,8 +132,7 @@ def softplus(x: ArrayLike) -> Array:
 @jit
 def log_sigmoid(x: ArrayLike) -> Array:
     """`log(sigmoid(x))`, computed as `-softplus(-x)`: never the log of 0."""
-    x = promotion.ensure_arraylike("log_sigmoid", x)
-    return -softplus(-x)
+    return -softplus(-promotion.ensure_arraylike("log_sigmoid", x))
 
 
 @jit

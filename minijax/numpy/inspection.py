@@ -36,8 +36,7 @@ def size(a: Any, axis: Any = None) -> int:
     """The number of elements, or the size along `axis` (an integer or several)."""
     check_arraylike("size", a, emit_warning=True)
     sizes = shape(a)
-    axes = canonicalize_axes(axis, len(sizes))
-    return math.prod(sizes[i] for i in axes)
+    return math.prod(sizes[i] for i in canonicalize_axes(axis, len(sizes)))
 
 
 def isscalar(element: Any) -> bool:

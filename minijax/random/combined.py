@@ -43,8 +43,7 @@ def maxwell(key, shape, dtype) -> Array:
     Raises:
         ValueError: `dtype` is not a float dtype.
     """
-    velocities = normal(key, (*shape, 3), dtype)
-    return jnp.linalg.norm(velocities, axis=-1)
+    return jnp.linalg.norm(normal(key, (*shape, 3), dtype), axis=-1)
 
 
 @sampler(shape_of=shape_as_given, check_casts=False, takes_sharding=False)

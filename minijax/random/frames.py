@@ -65,8 +65,7 @@ def sampler(
         ) -> Array:
             key, _ = check_key(name, key)
             dtype = dtype_of(name, dtype)
-            drawn = program(key, canonical_shape(shape), dtype)
-            return placed(drawn, out_sharding)
+            return placed(program(key, canonical_shape(shape), dtype), out_sharding)
 
         def sample_with_parameters(*args: Any, **keywords: Any) -> Array:
             try:

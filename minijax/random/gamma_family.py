@@ -122,8 +122,7 @@ def dirichlet(key, alpha, shape, dtype) -> Array:
     else:
         arguments.check_shape("dirichlet", shape, np.shape(alpha)[:-1])
     alpha = lax.convert_element_type(alpha, dtype)
-    logs = loggamma(key, alpha, shape + np.shape(alpha)[-1:], dtype)
-    return softmax(logs, -1)
+    return softmax(loggamma(key, alpha, shape + np.shape(alpha)[-1:], dtype), -1)
 
 
 @sampler()
@@ -165,8 +164,7 @@ def chisquare(key, df, shape, dtype) -> Array:
     df = lax.convert_element_type(df, dtype)
     two = arguments.scalar_like(df, 2)
     half = lax.div(df, two)
-    logs = loggamma(key, a=half, shape=shape, dtype=dtype)
-    return lax.mul(jnp.exp(logs), two)
+    return lax.mul(jnp.exp(loggamma(key, a=half, shape=shape, dtype=dtype)), two)
 
 
 @sampler()

@@ -57,8 +57,7 @@ def permutation(
     check_arraylike("permutation", x)
     axis = canonicalize_axis(axis, np.ndim(x) or 1)
     if np.ndim(x):
-        drawn = _permutation(key, x, axis, independent)
-        return placed(drawn, out_sharding)
+        return placed(_permutation(key, x, axis, independent), out_sharding)
     if not np.issubdtype(dtypes.dtype(x), np.integer):
         raise TypeError("x must be an integer or at least 1-dimensional")
     size = concrete_or_error(int, x, "argument x of random.permutation()")

@@ -81,8 +81,7 @@ def uniform(
     key, _ = keys.check_key("uniform", key)
     dtype = arguments.float_dtype("uniform", dtype)
     shape = arguments.canonical_shape(shape)
-    drawn = _uniform(key, minval, maxval, shape, dtype)
-    return placed(drawn, out_sharding)
+    return placed(_uniform(key, minval, maxval, shape, dtype), out_sharding)
 
 
 @partial(jit, static_argnums=(3, 4))
@@ -295,8 +294,7 @@ def bernoulli(
             f"bernoulli probability `p` must have a floating dtype, got {dtype}."
         )
     p = lax.convert_element_type(p, dtype)
-    drawn = _bernoulli(key, p, shape=shape, mode=mode)
-    return placed(drawn, out_sharding)
+    return placed(_bernoulli(key, p, shape=shape, mode=mode), out_sharding)
 
 
 @partial(jit, static_argnames=("shape", "mode"))

@@ -6,6 +6,7 @@ Most are run with an Explicit and with an Auto mesh in use, over which jax refus
 
 from __future__ import annotations
 
+import contextlib
 import functools
 
 import numpy as np
@@ -109,3 +110,63 @@ CASES.update(
         .compile()(lib.put(lib.numbers(8, 8), "x"))
     ),
 )
+
+
+# ----------------------------------------------------------------------------------
+# `device=`, in a program and outside of one
+# ----------------------------------------------------------------------------------
+
+
+_MADE = dict(
+    array=lambda lib, place, x: lib.jnp.array(x, device=place),
+    asarray=lambda lib, place, x: lib.jnp.asarray(x, device=place),
+    astype=lambda lib, place, x: lib.jnp.astype(x, int, device=place),
+    linspace=lambda lib, place, x: lib.jnp.linspace(0, 1, 8, device=place),
+    arange=lambda lib, place, x: lib.jnp.arange(8, device=place),
+    device_put=lambda lib, place, x: lib.mj.device_put(x, place),
+    constrained=lambda lib, place, x: lib.lax.with_sharding_constraint(x, place),
+)
+_MESHES = dict(explicit=("Explicit",) * 2, auto=("Auto",) * 2)
+_MESHES["mixed"] = ("Explicit", "Auto")
+
+
+def _mesh(lib, kind):
+    types = tuple(lib.sharding.AxisType[name] for name in _MESHES[kind])
+    return lib.mj.make_mesh((4, 2), ("x", "y"), axis_types=types)
+
+
+def _places(lib):
+    return dict(
+        device=lib.mj.devices()[3],
+        one_device=lib.sharding.SingleDeviceSharding(lib.mj.devices()[1]),
+        spec=lib.P("x"),
+        word="x",
+        explicit=lib.on("x", mesh=_mesh(lib, "explicit")),
+        auto=lib.on("x", mesh=_mesh(lib, "auto")),
+        line=lib.on("i", mesh=lib.make_mesh((8,), "i", lib.explicit)),
+    )
+
+
+def _made(how, traced, used, place, cut, lib):
+    x, place = lib.jnp.asarray(lib.numbers(8, 8)), _places(lib)[place]
+    x = lib.put(x, "y") if cut else x
+    with contextlib.ExitStack() as stack:
+        if used:
+            stack.enter_context(lib.mj.set_mesh(_mesh(lib, used)))
+        program = functools.partial(_MADE[how], lib, place)
+        made = (lib.mj.jit(program) if traced else program)(x)
+        return made, str(lib.mj.typeof(made))
+
+
+for _how in ("array", "asarray"):
+    for _used in (None, *_MESHES):
+        for _place in ("device", "spec", "word", "explicit", "auto", "line"):
+            for _traced in (False, True):
+                _name = f"{_how} traced={_traced} in {_used} at {_place}"
+                _case = functools.partial(_made, _how, _traced, _used, _place, False)
+                CASES[_name] = _case
+for _how in _MADE:
+    for _place in ("device", "one_device", "auto"):
+        for _cut in (False, True):
+            _name = f"{_how} in jit at {_place} cut={_cut}"
+            CASES[_name] = functools.partial(_made, _how, True, None, _place, _cut)

@@ -113,8 +113,7 @@ class IndexUpdateRef:
                 x, indices, func, numbers, update_shape=y.shape, **keywords
             )
 
-        zero = np.zeros((), self.array.dtype)
-        return self._update(scatter, zero, **options)
+        return self._update(scatter, np.zeros((), self.array.dtype), **options)
 
     def add(self, values: Any, **options: Any) -> Array:
         """`x[index] += values`; repeated indices add up."""

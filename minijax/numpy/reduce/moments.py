@@ -55,8 +55,7 @@ def count_elements(
 ) -> Any:
     """How many elements of `a` are reduced over: a constant, or a sum over `where`."""
     if where is not None:
-        where = broadcast_to(where, a.shape)
-        return sum(where, axis, dtype=dtype, keepdims=keepdims)
+        return sum(broadcast_to(where, a.shape), axis, dtype=dtype, keepdims=keepdims)
     if axis is None:
         return constant(a.size, dtype)
     size = 1

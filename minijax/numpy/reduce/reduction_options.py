@@ -40,8 +40,7 @@ class Options(NamedTuple):
 
     def only(self, names: str) -> dict[str, Any]:
         """Some of the options, as arguments of another function."""
-        chosen = names.replace("*", "").split()
-        return {name: getattr(self, name) for name in chosen}
+        return {name: getattr(self, name) for name in names.replace("*", "").split()}
 
 
 # The options of each kind, in order. Those after the star are given by name alone.

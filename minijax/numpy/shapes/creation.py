@@ -19,9 +19,15 @@ from minijax.core.shaping import convert_element_type_to
 from minijax.numpy import arguments, promotion
 from minijax.numpy.shapes.broadcasting import broadcast_to
 from minijax.primitives.shape.ordering import array_copy
+from minijax.programs.sharding.constraints import with_sharding_constraint
+from minijax.programs.sharding.contexts import get_abstract_mesh
 from minijax.programs.sharding.reshard import auto_axes, changes_type, reshard
 from minijax.support import element_types
-from minijax.support.devices.shardings import NamedSharding
+from minijax.support.devices.shardings import (
+    NamedSharding,
+    Sharding,
+    SingleDeviceSharding,
+)
 from minijax.values.ref_avals import ShapeDtypeStruct
 from minijax.values.symbolic_sizes import count_steps, is_symbolic
 
@@ -59,13 +65,44 @@ def array(
         raise NotImplementedError("Only implemented for order='K': leave order out")
     if dtype is not None:
         dtype = element_types.check_and_canonicalize_user_dtype(dtype, "array")
+    _refuse_both(device, out_sharding)
     object = promotion.unwrap_jax_array(object)
     if copy and isinstance(object, np.ma.MaskedArray):
         object = np.array(object)  # as in JAX, the one place that drops the mask
     result = _from_data(object, dtype, copy)
     if ndmin > result.ndim:
         result = lax.expand_dims(result, range(ndmin - result.ndim))
-    return placed(result, device if device is not None else out_sharding)
+    return put_on(placed(result, out_sharding), device)
+
+
+def _as_sharding(device: Any) -> Any:
+    return SingleDeviceSharding(device) if hasattr(device, "platform") else device
+
+
+def put_on(result: Array, device: Any) -> Array:
+    """`result` on a device, or as a sharding says, also in a program.
+
+    ValueError for anything else.
+    """
+    device = _as_sharding(device)
+    if device is None:
+        return result
+    if not isinstance(device, Sharding):
+        raise ValueError(
+            f"device={device!r} must be a device or an instance of Sharding. A "
+            "PartitionSpec is for out_sharding, or make a NamedSharding of it."
+        )
+    mesh = get_abstract_mesh()
+    if isinstance(device, NamedSharding) and mesh._any_axis_explicit:
+        if device.mesh.abstract_mesh != mesh:
+            raise ValueError(
+                f"The mesh in use, {mesh}, should match the mesh of device={device}. "
+                "Set that one: `with minijax.set_mesh(mesh):`."
+            )
+        if mesh.are_all_axes_explicit:
+            return placed(result, device)
+    # Outside of a program, what follows moves it to another memory.
+    return placing.device_put(with_sharding_constraint(result, device), device)
 
 
 def _late_arguments(given: tuple[Any, ...], named: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -96,7 +133,8 @@ def _from_data(object: Any, dtype: Any, copy: bool) -> Any:
             return lax.stage(object)
         return lax.stage(np.asarray(object, dtype=dtype))
     if isinstance(object, (np.ndarray, np.generic)):
-        return _from_numpy(object, dtype)
+        cast = dtype is not None and object.dtype != dtype
+        return lax.stage(np.asarray(object).astype(dtype) if cast else object)
     leaves = list(_leaves(object))
     if any(leaf is None for leaf in leaves):
         raise ValueError(
@@ -109,12 +147,6 @@ def _from_data(object: Any, dtype: Any, copy: bool) -> Any:
     return _stacked(
         _from_data(promotion.unwrap_jax_array(x), dtype, False) for x in object
     )
-
-
-def _from_numpy(value: Any, dtype: Any) -> Array:
-    if dtype is not None and value.dtype != dtype:
-        value = np.asarray(value).astype(dtype)
-    return lax.stage(value)
 
 
 def _leaves(object: Any) -> Iterator[Any]:
@@ -159,8 +191,8 @@ def asarray(
     out_sharding: Any = None,
 ) -> Array:
     """Like `array`, but an array with the right dtype is returned as it is."""
-    place = device if device is not None else out_sharding
-    return array(a, dtype, copy=bool(copy), order=order, device=place)
+    places = {"device": device, "out_sharding": out_sharding}
+    return array(a, dtype, copy=bool(copy), order=order, **places)
 
 
 def copy(a: Any, order: str | None = None) -> Array:
@@ -190,7 +222,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = False, device: Any = None) -> 
     result = convert_element_type_to(x, dtype, warn_on_complex_to_real_cast=False)
     if copy and result is x:
         result = array_copy(result)
-    return placed(result, device)
+    return put_on(result, device)
 
 
 def frombuffer(
@@ -271,10 +303,8 @@ def _filled(
         shape = canonicalize_shape(shape)
     if device is None and out_sharding is None and isinstance(like, ShapeDtypeStruct):
         device = like.sharding if shape in (None, like.shape) else None
-    sharding = {"sharding": out_sharding}
-    if out_sharding is None or not changes_type(value, out_sharding):
-        sharding, device = {}, device if out_sharding is None else out_sharding
-        out_sharding = None
+    if out_sharding is not None and not changes_type(value, out_sharding):
+        device, out_sharding = out_sharding, None
     if device is not None and dtype is None and like is None:
         dtype = dtypes.dtype(value)  # as in JAX, no longer weak
     if device is not None and isinstance(like, _traced_or_array):
@@ -286,9 +316,9 @@ def _filled(
         value = asarray(value, dtype=dtype)
         result = broadcast_to(value, shape, out_sharding=out_sharding)
     elif like is None:
-        result = lax.full(shape, value, dtype, **sharding)
+        result = lax.full(shape, value, dtype, sharding=out_sharding)
     else:
-        result = lax.full_like(like, value, dtype, shape, **sharding)
+        result = lax.full_like(like, value, dtype, shape, sharding=out_sharding)
     return placed(result, device)
 
 
@@ -430,7 +460,9 @@ def arange(
     if dtype is None:
         dtype = element_types.result_type(*given)
     result = _arange(start, stop, step, dtype, out_sharding)
-    return result if device is None else array_transfers.device_put(result, device)
+    if device is None:
+        return result
+    return array_transfers.device_put(result, _as_sharding(device))
 
 
 def _static_number(value: Any, name: str) -> Any:
@@ -445,7 +477,6 @@ def _static_number(value: Any, name: str) -> Any:
 
 
 def _arange(start: Any, stop: Any, step: Any, dtype: Any, out_sharding: Any) -> Array:
-    keywords = {} if out_sharding is None else {"out_sharding": out_sharding}
     if any(map(is_symbolic, (start, stop, step))):
         start, stop = (0, start) if stop is None else (start, stop)
         step = 1 if step is None else step
@@ -454,7 +485,7 @@ def _arange(start: Any, stop: Any, step: Any, dtype: Any, out_sharding: Any) -> 
         start, stop = 0, start
     if step is None:
         size = max(0, int(np.ceil(np.asarray(stop - start))))
-        count = lax.broadcasted_iota(dtype, (size,), 0, **keywords)
+        count = lax.broadcasted_iota(dtype, (size,), 0, out_sharding=out_sharding)
         return count if start == 0 else lax.add(constant(start, dtype), count)
     # Multiples of the step rather than repeated additions, and not in 16 bits.
     working_dtype = dtype
@@ -462,7 +493,7 @@ def _arange(start: Any, stop: Any, step: Any, dtype: Any, out_sharding: Any) -> 
         working_dtype = np.dtype(np.float32)
     if not any(map(is_symbolic, (start, stop, step))):
         size = max(0, int(np.ceil(np.asarray((stop - start) / step))))
-    count = lax.broadcasted_iota(working_dtype, (size,), 0, **keywords)
+    count = lax.broadcasted_iota(working_dtype, (size,), 0, out_sharding=out_sharding)
     multiples = lax.mul(constant(step, working_dtype), count)
     result = lax.add(constant(start, working_dtype), multiples)
     return lax.convert_element_type(result, dtype)

@@ -128,10 +128,7 @@ def diagflat(v: Any, k: int = 0) -> Array:
     size = v.shape[0] + abs(k)
     result = zeros(size * size, dtype=v.dtype)
     step = arange(0, size - abs(k))
-    if k >= 0:
-        place = step + k + step * size
-    else:
-        place = step + (step - k) * size
+    place = step + k + step * size if k >= 0 else step + (step - k) * size
     return lax.reshape(result.at[place].set(v), (size, size))
 
 
@@ -195,8 +192,7 @@ def fill_diagonal(
     n = min(a.shape)
     if val.ndim:
         val = tile_to_size(lax.reshape(val, (val.size,)), n)
-    index = lax.iota(arguments.default_index_dtype(n), n)
-    return a.at[(index,) * a.ndim].set(val)
+    return a.at[(lax.iota(arguments.default_index_dtype(n), n),) * a.ndim].set(val)
 
 
 # --------------------------------------------------------------------------

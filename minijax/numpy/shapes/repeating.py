@@ -89,8 +89,7 @@ def repeat(
     starts = shaping.roll(repeats, shift=1).at[0].set(0)
     starts = running.cumsum(starts)
     marks = creation.zeros([total_repeat_length], dtype="int32").at[starts].add(1)
-    source = running.cumsum(marks) - 1
-    return taking.take(array, source, axis=axis)
+    return taking.take(array, running.cumsum(marks) - 1, axis=axis)
 
 
 def _repeat_equally(array: Array, count: int, axis: int) -> Array:

@@ -18,7 +18,7 @@ from minijax.numpy.math.elementary_functions import log10
 from minijax.numpy.math.ufuncs import power, sign
 from minijax.numpy.promotion import ensure_arraylike, user_dtype
 from minijax.numpy.shapes.broadcasting import broadcast_to
-from minijax.numpy.shapes.creation import arange, canonicalize_shape, constant, placed
+from minijax.numpy.shapes.creation import arange, canonicalize_shape, constant, put_on
 from minijax.support import element_types
 from minijax.transforms.vectorization import vmap
 
@@ -47,12 +47,11 @@ def linspace(
     integers are rounded down. ValueError for negative `num`.
     """
     num, axis = _static_numbers("linspace", num, axis)
-    result = _linspace(start, stop, num, endpoint, retstep, dtype, axis)
-    return placed(result, device)
+    return _linspace(start, stop, num, endpoint, retstep, dtype, axis, device)
 
 
-@jit(static_argnames=("num", "endpoint", "retstep", "dtype", "axis"))
-def _linspace(start, stop, num: int, endpoint: bool, retstep: bool, dtype, axis: int):
+@jit(static_argnums=range(2, 8))
+def _linspace(start, stop, num, endpoint, retstep: bool, dtype, axis: int, device):
     if num < 0:
         raise ValueError(f"Number of samples, {num}, must be non-negative.")
     start, stop, dtype = _inexact_ends("linspace", start, stop, dtype)
@@ -76,9 +75,8 @@ def _linspace(start, stop, num: int, endpoint: bool, retstep: bool, dtype, axis:
         result = left + lax.reshape(last, tuple(shape)) * weight
         if endpoint:
             end = lax.expand_dims(last, (axis,))
-            result = lax.concatenate(
-                [result, end], canonicalize_axis(axis, result.ndim)
-            )
+            new_axis = canonicalize_axis(axis, result.ndim)
+            result = lax.concatenate([result, end], new_axis)
     elif num == 1:
         delta = lax.full((), np.nan, working_dtype) if endpoint else stop - start
         result = lax.reshape(first, tuple(shape))
@@ -86,11 +84,9 @@ def _linspace(start, stop, num: int, endpoint: bool, retstep: bool, dtype, axis:
         delta = lax.full((), np.nan, working_dtype)
         shape[axis] = 0
         result = lax.full(tuple(shape), 0, dtype)
-    if dtypes.issubdtype(dtype, np.integer) and not dtypes.issubdtype(
-        result.dtype, np.integer
-    ):
+    if dtypes.issubdtype(dtype, np.integer) and result.dtype != dtype:
         result = lax.floor(result)
-    result = lax.convert_element_type(result, dtype)
+    result = put_on(lax.convert_element_type(result, dtype), device)
     return (result, delta) if retstep else result
 
 

@@ -201,8 +201,7 @@ def transpose(a: Any, axes: Sequence[int] | None = None) -> Array:
     array = arraylike.ensure_arraylike("transpose", a)
     if axes is None:
         return lax.transpose(array, range(array.ndim)[::-1])
-    rank = array.ndim
-    return lax.transpose(array, [canonicalize_axis(axis, rank) for axis in axes])
+    return lax.transpose(array, [canonicalize_axis(axis, array.ndim) for axis in axes])
 
 
 def permute_dims(a: Any, /, axes: tuple[int, ...]) -> Array:

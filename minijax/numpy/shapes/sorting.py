@@ -109,8 +109,7 @@ def lexsort(keys: Any | Sequence[Any], axis: int = -1) -> Array:
     indices = lax.broadcasted_iota(
         arguments.default_index_dtype(shape[axis]), shape, axis
     )
-    operands = (*arrays[::-1], indices)
-    return lax.sort(operands, dimension=axis, num_keys=len(arrays))[-1]
+    return lax.sort((*arrays[::-1], indices), dimension=axis, num_keys=len(arrays))[-1]
 
 
 @jit

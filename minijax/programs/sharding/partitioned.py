@@ -64,8 +64,8 @@ def _places_in(closed: language.ClosedJaxpr) -> list[Any]:
 
 def _collect(jaxpr: language.Jaxpr, found: list[Any]) -> None:
     for eqn in jaxpr.eqns:
-        # To `device_put` in a program one device says nothing, as in JAX.
-        alone = eqn.primitive.name in ("sharding_constraint", "jit")
+        # Of one device only a sharding is heard here; a `Device` is not, as in JAX.
+        alone = eqn.primitive.name in ("sharding_constraint", "jit", "device_put")
         for value in eqn.params.values():
             for item in value if isinstance(value, tuple) else (value,):
                 if type(item) in language.plain_types:
@@ -135,8 +135,8 @@ def placed(
     else:
         devices, mesh = place.devices, place.mesh
     if type(place) is Placement:
-        if devices != place.devices:
-            raise _conflict(closed, place, what, devices)
+        if named and _devices_of(named[0]) != list(place.devices):
+            raise _conflict(closed, place, what, _devices_of(named[0]))
     elif committed and [place] != list(devices):
         raise _conflict(closed, place, what, devices)
     else:
