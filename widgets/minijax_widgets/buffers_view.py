@@ -99,7 +99,7 @@ class BuffersView(View):
         """Returns the picture, the places as a table, and the user's lines."""
         record = self.recording
         if not record.places:
-            told = "XLA describes no buffers: nothing is computed."
+            told = "XLA describes no buffers: give a function that computes something."
             return self.empty(told)
         drawn = sorted(self.largest()[:MOST_PLACES])
         kernels = record.kernels()

@@ -27,6 +27,10 @@ from minijax_widgets.view import DIFFERS, View, shortened, twin, views, with_opt
 
 # So many collectives are drawn; the others are rows.
 MOST_DRAWN = 6
+NONE = (
+    "No device needs another: give arguments that are cut along a dimension that is "
+    "summed over."
+)
 ONE_WAY = "one way to do it; XLA names groups and bytes, not links"
 
 
@@ -161,7 +165,7 @@ class CollectivesView(View):
                     picture.FrameStep(label, said, [*lit, f"c{number}r{one}"], marks)
                 )
         if not steps:
-            steps.append(picture.FrameStep("none", record.headline))
+            steps.append(picture.FrameStep("none", NONE))
         panes = []
         if self.drawn:
             panes.append(picture.scene_pane(self.scene, WIDE, NARROW_RING, MIDDLE))
@@ -181,8 +185,10 @@ class CollectivesView(View):
             rows.append(
                 picture.Row(
                     [
-                        [picture.Piece(f"{each.opcode}{over(each)}", "chip")],
-                        groups,
+                        [
+                            picture.Piece(f"{each.opcode}{over(each)}", "chip"),
+                            picture.Piece(f"  {groups}"),
+                        ],
                         [size(each.sent), picture.Piece(self.times_told(each))],
                         [size(each.bytes)],
                         [size(each.total)],
@@ -194,8 +200,8 @@ class CollectivesView(View):
                 )
             )
         if not rows:
-            rows.append(picture.Row(["no collectives", *[""] * 5]))
-        titles = ["collective", "groups", "each sends", "each gives", "all send"]
+            rows.append(picture.Row(["no collectives", *[""] * 4]))
+        titles = ["collective, groups", "each sends", "each gives", "all send"]
         titles.append("your line")
         return picture.Pane("collectives", rows, columns=titles, wide=True)
 

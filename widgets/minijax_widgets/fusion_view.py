@@ -177,7 +177,7 @@ class FusionView(View):
         record = self.recording
         groups = self.groups()
         if not groups:
-            told = "No kernel runs: what comes out is what came in, or a constant."
+            told = "No kernel runs: give a function that computes something."
             return self.empty(told)
         spans = [span for group in groups for span in self.spans(group.kernel)]
         sources = code_panes(record.sources, spans)
@@ -302,7 +302,8 @@ class FusionView(View):
         if group.before:
             before = sum(each.bytes for each in group.before)
             many = count_in_words(len(group.before), "kernel")
-            told += f"; without fusion {many} move {size_in_words(before)}"
+            moved = "moves" if len(group.before) == 1 else "move"
+            told += f"; without fusion {many} {moved} {size_in_words(before)}"
         if kernel.times != 1:
             told += f"; it runs {repetitions(kernel)}"
         if not kernel.fused:

@@ -45,6 +45,10 @@ from minijax_widgets.view import WIDTH, View, cut, shortened, views, with_option
 
 # Residuals in the table; a browser shows as many without delay.
 MOST_RESIDUALS = 100
+UNREACHED = (
+    "No equation is differentiated: give a function that computes its result from its "
+    "arguments."
+)
 # What one step lights; a browser lays out as much within a frame.
 MOST_LIT = 24
 # So many names of residuals stand in a row.
@@ -234,8 +238,8 @@ class GradView(View):
             panes.append(
                 other.scene_pane(theirs, "o", largest, f"beside: {other.called()}")
             )
-        panes.append(self.listing(steps))
-        panes.append(self.kept_pane(steps))
+        if self.bands:
+            panes += [self.listing(steps), self.kept_pane(steps)]
         panes += lost_panes(record.lost)
         first = len(panes)
         for pane in sources.panes:
@@ -358,6 +362,8 @@ class GradView(View):
             step = add(f"down: {cut(band.label, 40)}", down_told(band), on, band.last)
             found.down[band.key] = step
         detail = "The result's own cotangent is 1.0: the way back begins here."
+        if not self.bands and not prefix:
+            detail += f" {UNREACHED}"
         found.turn = add("ct = 1.0", detail, ["turn"], None)
         sums: list[tuple[int, int]] = []  # how deep inside, and the step
         for band in reversed(self.bands):

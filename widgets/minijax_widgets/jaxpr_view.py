@@ -24,7 +24,7 @@ from minijax_lab.explain.jaxpr import (
 )
 from minijax_widgets import frame as picture
 from minijax_widgets.code import code_panes, key_of_line, mark_of
-from minijax_widgets.view import WIDTH, View, cut, shortened, views
+from minijax_widgets.view import NOTHING, WIDTH, View, cut, shortened, views
 
 # Above this many equations, those of one source line fold into a group.
 MANY = 300
@@ -244,7 +244,11 @@ class JaxprView(View):
             )
             steps.append(step)
         return self.picture(
-            panes, steps, record.telling, only=bool(steps), text=record.text
+            panes,
+            steps or [picture.FrameStep("", NOTHING)],
+            record.telling,
+            only=bool(steps),
+            text=record.text,
         )
 
     def rows(self) -> list[picture.Row]:

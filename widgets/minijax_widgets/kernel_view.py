@@ -46,6 +46,9 @@ LANES = {"copy in": "value", "compute": "text", "copy out": "residual"}
 # Of a longer pipeline so many programs are in sight at first.
 SLOTS = 10
 MOST_PROBLEMS = 20
+NO_PROGRAMS = (
+    "The grid has no programs: give operands of which the grid gets one at least."
+)
 MOST_TEXT_CELLS = 8
 
 
@@ -293,7 +296,7 @@ class KernelView(View):
                 )
             )
         if not steps:
-            steps.append(picture.FrameStep("", "The grid has no programs."))
+            steps.append(picture.FrameStep("", NO_PROGRAMS))
         if record.problems:
             panes.append(self.findings())
         panes += [self.table(), jaxpr]

@@ -23,7 +23,7 @@ from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.memory_bands import MEANINGS, Band, bands, role_of
 from minijax_widgets.memory_scene import Drawing, told_of
 from minijax_widgets.scene import Scene
-from minijax_widgets.view import View, cut, twin, views, with_options
+from minijax_widgets.view import NOTHING, View, cut, twin, views, with_options
 
 # Arrays drawn as bars; where more would be, each line has a band for all of its arrays.
 MOST_BARS = 160
@@ -149,8 +149,7 @@ class MemoryView(View):
         """Returns the picture: the scene, the arrays as a table, the two truths."""
         record, first = self.recording, self.first
         if not first.points:
-            told = "There are no equations: what comes out is what came in."
-            return self.empty(told)
+            return self.empty(NOTHING)
         drawn = self.drawn()
         steps = []
         for number, (point, alive) in enumerate(

@@ -65,7 +65,7 @@ class PassesView(View):
         """Returns the picture, and the differences of all passes."""
         record = self.recording
         if not record.passes:
-            told = "No pass changed the program."
+            told = "No pass changed the program: give a function that computes more."
             return self.empty(told)
         steps = [
             FrameStep(each.name, self.detail(number), [f"p{number}"])

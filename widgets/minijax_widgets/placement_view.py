@@ -188,6 +188,8 @@ class PlacementView(View):
         for number, value in enumerate(self.recording.values):
             remarks = "; ".join(self.remarks(value)) or value.note
             many = bool(value.better)
+            place = self.place_told(value)
+            place += "; " if place and remarks else ""
             each = f"{value.each:,} B each" if value.pieces else ""
             rows.append(
                 picture.Row(
@@ -196,14 +198,16 @@ class PlacementView(View):
                         value.spec,
                         value.how,
                         each,
-                        self.place_told(value),
-                        [picture.Piece(remarks, "miss" if many else "constant")],
+                        [
+                            picture.Piece(place, "constant"),
+                            picture.Piece(remarks, "miss" if many else "constant"),
+                        ],
                     ],
                     keys=[f"v{number}"],
                     go=self.starts.get(number),
                 )
             )
-        titles = ["array", "spec", "pieces", "bytes", "", "remark"]
+        titles = ["array", "spec", "pieces", "bytes", "place, remark"]
         return picture.Pane("arrays", rows, columns=titles, wide=True)
 
     def scene(self, sizes: Sizes) -> Scene:

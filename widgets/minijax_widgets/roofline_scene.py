@@ -337,10 +337,17 @@ def overlap(
 
 def number_in_words(number: float) -> str:
     """Returns for example `0.25`, `20`, `3.35 T`."""
-    for size, unit in ((1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")):
+    units = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"))
+    for size, unit in units:
         if number >= size:
             return f"{number / size:.3g} {unit}"
     return f"{number:.2g}" if number < 10 else f"{number:.3g}"
+
+
+def flops_in_words(flops: float) -> str:
+    """Returns for example `472 flop`, `8.19 kflop`, `1.2 Tflop`."""
+    said = number_in_words(flops)
+    return f"{said}flop" if " " in said else f"{said} flop"
 
 
 def seconds_in_words(seconds: float) -> str:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from minijax_lab.explain.scale import SPARE, Owner, Plan, ScaleRecording
 from minijax_lab.explain.tree import size_in_words
 from minijax_widgets.glyph import Drawn, rect, words
-from minijax_widgets.roofline_scene import seconds_in_words
+from minijax_widgets.roofline_scene import flops_in_words, seconds_in_words
 from minijax_widgets.scene import Scene, text_width
 
 # What the parts of a step's memory look like; arguments are plain values.
@@ -248,7 +248,9 @@ def told_of(record: ScaleRecording, plan: Plan) -> str:
     if plan.refused:
         return told + f"XLA refuses it, it {plan.refused}."
     told += f"{size_in_words(plan.memory)} of memory in each, "
-    told += f"{plan.flops / 1e12:.3g} Tflop and {size_in_words(plan.sent)} sent by each"
+    told += f"{flops_in_words(plan.flops)} and {size_in_words(plan.sent)} sent by each"
+    if not plan.flops:
+        return told + " in a step. It computes nothing: give a function that does."
     if record.machine is None:
         return told + " in a step."
     busy = plan.for_arithmetic + plan.for_memory

@@ -6,6 +6,7 @@ not change with every line of it; the code itself is in the HTML.
 
 from __future__ import annotations
 
+import ast
 from typing import Any
 
 from minijax_lab.explain.references import Reference
@@ -13,6 +14,11 @@ from minijax_lab.explain.source import SourceRecording, record_source
 from minijax_widgets.code import code_panes
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.view import View, views
+
+BARE = (
+    "There are no statements: give a function, class or module that has some, or a "
+    "primitive, such as lax.sin_p."
+)
 
 
 def source(target: Any) -> SourceView:
@@ -50,6 +56,8 @@ class SourceView(View):
         detail = f"{record.path}, line {source.first_line}, {count} lines"
         if record.counterpart:
             detail += f"  |  in JAX: {record.counterpart}"
+        if bare("\n".join(source.lines)):
+            detail += f"\n{BARE}"
         panes = code_panes(record.sources[:1]).panes
         self.link(panes[0])
         steps = [FrameStep(source.name, detail)]
@@ -92,6 +100,21 @@ class SourceView(View):
                 place_of_line = Piece(f"{own.first_line + offset:>4}  ", "constant")
                 rows.append(Row([[place_of_line, Piece(line)]], depth=1))
         return rows
+
+
+def bare(code: str) -> bool:
+    """Whether code is one definition without a statement but a docstring or `pass`."""
+    try:
+        parsed = ast.parse(code).body
+    except SyntaxError:  # a lambda within a longer expression
+        return False
+    if len(parsed) != 1 or not isinstance(parsed[0], ast.ClassDef | ast.FunctionDef):
+        return False
+    return all(
+        isinstance(one, ast.Pass)
+        or (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))
+        for one in parsed[0].body
+    )
 
 
 def place(name: Reference) -> str:

@@ -19,7 +19,7 @@ from minijax_widgets.code import code_panes, mark_of
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row, in_parts
 from minijax_widgets.stages_difference_view import StagesDifferenceView
 from minijax_widgets.stages_scene import draw, told, told_of_code
-from minijax_widgets.view import WIDTH, View, cut, views, with_options
+from minijax_widgets.view import NOTHING, WIDTH, View, cut, views, with_options
 
 LONGEST = 96
 # Instructions of one pass that are shown.
@@ -154,7 +154,7 @@ class StagesView(View):
         """Returns the picture, and the texts of the four levels."""
         record = self.recording
         if not record.stages:
-            return self.empty("There are no equations: what comes out came in.")
+            return self.empty(NOTHING)
         spans = [stage.span for stage in record.stages if stage.span is not None]
         sources = code_panes(record.sources, spans)
         for stage_number, stage in enumerate(record.stages):

@@ -23,7 +23,15 @@ from minijax_widgets.code import CodePanes, code_panes, dedented, mark_of
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.jaxpr_view import JaxprView
 from minijax_widgets.values_strip import Flow, Strip, reduced
-from minijax_widgets.view import WIDTH, View, cut, shortened, views, with_options
+from minijax_widgets.view import (
+    NOTHING,
+    WIDTH,
+    View,
+    cut,
+    shortened,
+    views,
+    with_options,
+)
 
 # Of the product of two matrices, row by column.
 PRODUCT = "(((1,), (0,)), ((), ()))"
@@ -239,6 +247,7 @@ class TraceView(View):
                 known[text] = [[float(text.partition(":")[0])]] if record.values else []
         flows = Strip(steps_of, known, types)
         panes = [*sources.panes, program, *flows.panes(record.no_values)]
+        steps = steps or [FrameStep("", NOTHING)]
         return self.picture(panes, steps, record.telling, live="names", holds=holds)
 
     def flow(self, step: TraceStep) -> Flow:

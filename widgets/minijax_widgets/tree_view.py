@@ -136,6 +136,8 @@ class TreeView(View):
         path = node.path or "the tree itself"
         if node.leaf is None:
             told = f"{path}: a {node.kind}"
+            if not node.path and not self.recording.nodes[1:]:
+                told += " without leaves: give a tree that has arrays or numbers"
             if node.kind == "None":
                 told = f"{path}: None, a container without leaves"
             if node.static:

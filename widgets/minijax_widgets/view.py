@@ -31,6 +31,12 @@ from minijax_widgets.style import LIGHT, TEXT
 
 STATIC = Path(__file__).parent / "static"
 
+# What a view of a program says that has nothing to show.
+NOTHING = (
+    "There are no equations: give a function that computes something from its "
+    "arguments, such as jnp.sin."
+)
+
 PAGE = """<!doctype html>
 <html lang="en">
 <head>

@@ -11,7 +11,15 @@ from minijax_lab.explain.batching import record_vmap
 from minijax_widgets import frame as picture
 from minijax_widgets.code import code_panes, mark_of
 from minijax_widgets.foreign_pane import lost_panes, lost_rows
-from minijax_widgets.view import WIDTH, View, cut, shortened, views, with_options
+from minijax_widgets.view import (
+    NOTHING,
+    WIDTH,
+    View,
+    cut,
+    shortened,
+    views,
+    with_options,
+)
 from minijax_widgets.vmap_lines import Line, lines_of
 from minijax_widgets.vmap_scene import MIDDLE, NARROW, WIDE, Picture
 
@@ -195,7 +203,7 @@ class VmapView(View):
         )
         return self.picture(
             [arrays, table, *sources.panes, *lost_panes(record.lost)],
-            steps,
+            steps or [picture.FrameStep("", NOTHING)],
             self.telling(),
             jumps=[picture.Jump("b", "next inserted equation", self.inserting())],
             text=self.text(full=len(record.rows) <= MANY),

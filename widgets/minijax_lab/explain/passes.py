@@ -211,7 +211,7 @@ def passes_of(levels: Levels, machine: cross_compiling.Target) -> PassesRecordin
     return PassesRecording(
         call=levels.jaxpr.call,
         headline=f"passes of {name} on {machine.name}: {kept} changed it, "
-        f"{len(first):,} instructions -> {last:,}",
+        f"{count_in_words(len(first), 'instruction')} -> {last:,}",
         telling=max(
             range(len(passes)),
             key=lambda number: len(passes[number].removed),

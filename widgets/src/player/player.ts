@@ -380,6 +380,7 @@ export class Player {
         // A column without a heading has none to read out.
         const cell = column ? element("th", "", column) : element("td");
         if (column) cell.scope = "col";
+        if (column.length > 24) cell.title = column;
         line.append(cell);
       }
       const head = element("thead");

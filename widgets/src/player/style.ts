@@ -93,7 +93,7 @@ table-layout:auto;|&base;color:&text}
 vertical-align:top;white-space:pre;|transparent;font-weight:400;max-width:none;width:1px}
 ?#table :is(td,th):last-child{width:auto}
 ?#table thead{border:0}
-?#table th{color:&constant;font-family:${TEXT}}
+?#table th{color:&constant;font-family:${TEXT};overflow:hidden;text-overflow:ellipsis}
 ?#table tr,?#table tr:nth-child(even),?#table tr:hover{
 |transparent;border:0;padding:0}
 ?^r{cursor:default}
@@ -104,6 +104,7 @@ position:sticky;left:0;|&base}
 ?#prose td{white-space:pre-wrap;font-family:${TEXT};padding-bottom:2px}
 ?#prose td:first-child{white-space:nowrap;color:&constant}
 ?#sides :is(td,th):nth-child(n+2){width:50%}
+?#sides th:nth-child(n+2){max-width:0}
 ?#table:not(.code):not(.listing):not(.sides) td.rail:last-child{white-space:normal}
 ?##plain td.rail:last-child{min-width:calc(&last + 20px)}
 ?#plain td:first-child:not(:only-child){min-width:min(&first,52ch,24cqw)}
@@ -250,6 +251,7 @@ stroke-linecap:round;stroke-linejoin:round}
 ?#grid tr:is(.on,.rel){|&panel}
 ?##grid td{width:auto;min-width:0}
 ?##grid td+td{overflow-wrap:break-word}
+?##grid td:has(.size){min-width:auto}
 ?#table td.rail:empty{display:none}
 ?#plain td.rail:last-child:nth-child(n+3){grid-column:1/-1;padding-left:4ch}
 ?#prose{grid-template-columns:fit-content(42%) minmax(0,1fr)}
