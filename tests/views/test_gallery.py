@@ -276,3 +276,13 @@ def test_help_lists_exactly_the_keys_that_do_something(browser, one_of_each):
     page.keyboard.press("z")
     page.wait_for_function("() => !!document.fullscreenElement")
     page.close()
+
+
+@pytest.mark.parametrize(
+    "name", ["jaxpr", "trace", "memory", "stages", "tree", "vmap", "source", "grad"]
+)
+def test_an_empty_view_says_what_to_give_it(name):
+    frame = states.STATES[f"{name}, empty"]().frame()
+    assert "give a " in frame.steps[frame.telling].detail
+    usual = states.STATES[f"{name}, small" if name == "source" else name]().frame()
+    assert all("give a " not in step.detail for step in usual.steps)
