@@ -187,7 +187,8 @@ class CollectivesView(View):
                     [
                         [
                             picture.Piece(f"{each.opcode}{over(each)}", "chip"),
-                            picture.Piece(f"  {groups}"),
+                            # The chip's edges take the room of the spaces at the end.
+                            picture.Piece(f"  {groups}  "),
                         ],
                         [size(each.sent), picture.Piece(self.times_told(each))],
                         [size(each.bytes)],
