@@ -187,8 +187,8 @@ class CollectivesView(View):
                     [
                         [
                             picture.Piece(f"{each.opcode}{over(each)}", "chip"),
-                            # The chip's edges take the room of the spaces at the end.
-                            picture.Piece(f"  {groups}  "),
+                            # A line breaks before the groups, not within them.
+                            picture.Piece("  " + groups.replace(" ", "\xa0")),
                         ],
                         [size(each.sent), picture.Piece(self.times_told(each))],
                         [size(each.bytes)],
