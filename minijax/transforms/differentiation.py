@@ -184,8 +184,9 @@ def linear_transpose(
     )
     in_tree = tree_structure(primals)
     out_avals = jaxpr.out_avals
-    kinds = {dtypes.issubdtype(a.dtype, np.inexact) for a in [*in_avals, *out_avals]}
-    if len(kinds) > 1:
+    avals = [*in_avals, *out_avals]
+    kinds = (np.inexact, np.integer)
+    if not any(all(dtypes.issubdtype(a.dtype, k) for a in avals) for k in kinds):
         raise errors.type_error(
             "linear_transpose only supports [float or complex] -> [float or complex], "
             "and integer -> integer functions, but the function takes "

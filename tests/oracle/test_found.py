@@ -194,6 +194,10 @@ def linear_transpose_from_integers_to_floats(jax):
     jax.linear_transpose(lambda x: x * 2.0, 1)(1.0)
 
 
+def linear_transpose_of_booleans(jax):
+    jax.linear_transpose(lambda x: x, jax.numpy.ones(3, bool))
+
+
 def no_argument_to_differentiate(jax):
     jax.grad(lambda x: x, argnums=())(1.0)
 
@@ -209,6 +213,7 @@ def negative_position_of_no_argument(jax):
         too_few_rules,
         position_of_no_argument,
         linear_transpose_from_integers_to_floats,
+        linear_transpose_of_booleans,
         no_argument_to_differentiate,
         negative_position_of_no_argument,
     ],
