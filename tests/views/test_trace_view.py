@@ -356,6 +356,71 @@ def test_a_program_of_many_numbers_is_run_where_that_is_asked_for():
         see.trace(lambda tree: tree["w"] * 2, tree, values=True)
 
 
+@pytest.mark.parametrize("view", [see.trace, see.grad])
+def test_what_takes_long_is_not_run_unasked(view):
+    def product(x):
+        return jnp.sum(x @ x)
+
+    def factored(x):
+        return jnp.sum(jnp.linalg.cholesky(x, symmetrize_input=False))
+
+    def convolved(x):
+        x = x[None, None]
+        filters = jnp.ones((8, 1, 65, 65))
+        return jnp.sum(minijax.lax.conv_general_dilated(x, filters, (1, 1), "SAME"))
+
+    for f, size in ((product, 400), (factored, 250)):
+        shown = view(f, np.ones((size, size), np.float32))
+        assert shown.recording.values == {} and not shown.recording.no_values
+        assert "steps of arithmetic; values=True shows" in shown.static_html()
+    assert "steps" in view(convolved, np.ones((64, 64), "f")).recording.unasked
+    assert not view(lambda x: jnp.sort(x).sum(), np.ones(10**6, "f")).recording.values
+    small = view(product, np.ones((200, 200), np.float32))
+    assert small.recording.values and not small.recording.unasked
+    assert not view(product, np.ones((400, 400), "f"), values=False).recording.unasked
+
+
+@pytest.mark.parametrize("view", [see.trace, see.grad])
+def test_many_different_operations_on_large_arrays_are_not_compiled_unasked(view):
+    def layers(x):
+        for _ in range(24):
+            x = jnp.concatenate([x, x[:1]]) * 0.5
+        return x.sum()
+
+    assert view(layers, np.ones(3, np.float32)).recording.values
+    record = view(layers, np.ones(2000, np.float32)).recording
+    assert record.values == {} and "different operations" in record.unasked
+
+    def alike(x):
+        for _ in range(70):
+            x = x * 0.5
+        return x.sum()
+
+    assert view(alike, np.ones(2000, np.float32)).recording.values
+
+
+@pytest.mark.parametrize("values", [None, True])
+def test_arguments_that_change_later_are_shown_as_they_were(values):
+    x, w = np.ones(3, np.float32), np.ones(3, np.float32)
+    view = see.trace(lambda x: x * 2 + w, x, values=values)
+    x[:], w[:] = 7, 7
+    record = view.recording
+    assert [[3.0] * 3] in record.values.values()
+    assert all(7 not in row for rows in record.values.values() for row in rows)
+    grad = see.grad(lambda x: jnp.sum(x * w * w), x, values=values)
+    x[:], w[:] = 9, 9
+    assert all(9 not in row for rows in grad.recording.values.values() for row in rows)
+
+
+@pytest.mark.parametrize("values", ["no", 0, 1, np.array([True, False])])
+def test_a_choice_that_is_no_bool_is_refused(values):
+    for view in (see.trace, see.grad, see.vmap):
+        with pytest.raises(TypeError, match="values is True, False"):
+            view(lambda x: x * 2, np.ones(1, np.float32), values=values)
+    with pytest.raises(TypeError, match="see.tree: values is True, False or None"):
+        see.tree({}, values=values)
+
+
 def test_a_program_that_may_run_long_or_raise_is_drawn_without_values():
     def refused(x):
         raise ValueError("not here")

@@ -70,10 +70,12 @@ def grad(
     Down the left is the forward pass, in the middle what it keeps (boxes whose area is
     bytes), up the right the transposed equations on the same rows, and where
     cotangents meet and add. Arrays and `ShapeDtypeStruct`s serve alike: types are what
-    is looked at. Where it costs little, a program of at most 200 equations and four
-    million numbers, both passes run: arrays of at most 32 rows and columns show what
-    they hold, others the means of blocks. With `values=True` any program runs, and the
-    first NaN and the first infinity are marked; `values=False` runs nothing.
+    is looked at. Where it costs little, a program of at most 200 equations, four
+    million numbers and thirty million steps of arithmetic (on large arrays of 60
+    different operations), both passes run: arrays of at most 32 rows and columns
+    show what they hold, others the means of blocks. With `values=True` any program
+    runs, and the first NaN and the first infinity are marked; `values=False` runs
+    nothing.
 
     `beside` is another function of the same arguments, drawn next to the first one:
 
@@ -230,7 +232,7 @@ class GradView(View):
         largest = max(self.largest(), other.largest() if other else 0)
         steps, told, telling = self.steps(sources, "", 0)
         flows = self.flows(steps, len(told))
-        panes = flows.panes(record.no_values)
+        panes = flows.panes(record.no_values, record.unasked)
         panes.append(self.scene_pane(steps, "", largest, record.call if other else ""))
         if other:
             theirs, more, _ = other.steps(sources, "o", len(told))

@@ -69,7 +69,8 @@ def trace(
     exception that it raises is shown where it happened, and is not raised again.
 
     While a function is traced its arrays have no values. Where it costs little, a
-    program of at most 200 equations and four million numbers, it is run as well, and
+    program of at most 200 equations, four million numbers and thirty million steps of
+    arithmetic (on large arrays of 60 different operations), it is run as well, and
     below stands in cells what each equation reads and makes then: the numbers of arrays
     of at most 32 rows and columns, of others the means of blocks. `values=True` runs
     any program, with its effects, and `values=False` none. Raises TypeError for a
@@ -246,7 +247,8 @@ class TraceView(View):
             with contextlib.suppress(ValueError):  # a literal that is no number
                 known[text] = [[float(text.partition(":")[0])]] if record.values else []
         flows = Strip(steps_of, known, types)
-        panes = [*sources.panes, program, *flows.panes(record.no_values)]
+        strip = flows.panes(record.no_values, record.unasked)
+        panes = [*sources.panes, program, *strip]
         steps = steps or [FrameStep("", NOTHING)]
         return self.picture(panes, steps, record.telling, live="names", holds=holds)
 

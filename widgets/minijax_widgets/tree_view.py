@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from minijax_lab.explain.leaf_values import Held
+from minijax_lab.explain.small_values import check_choice
 from minijax_lab.explain.tree import Node, TreeRecording, record_tree, size_in_words
 from minijax_widgets.cells import largest_of, values_parts, widest
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row, in_parts
@@ -40,8 +41,7 @@ def tree(value: Any, other: Any = _MISSING, *, values: bool | None = None) -> Tr
         means of blocks (True); none (False); by default until 20,000 cells are drawn
         and four million numbers are read, and large arrays in 16 x 16 cells.
     """
-    if values not in (None, True, False):
-        raise TypeError(f"see.tree: values is True, False or None, got {values!r}.")
+    check_choice(values, "see.tree")
     if other is _MISSING:
         return TreeView(record_tree(value, values=values))
     return TreeView(record_tree(value, other, compare=True, values=values))

@@ -59,9 +59,12 @@ class Strip:
     tallest: float = 0.0
     above: float = ABOVE
 
-    def panes(self, no_values: str) -> list[Pane]:
-        """Returns the strip as a pane, or why there are no values; none if no one
-        asked for any."""
+    def panes(self, no_values: str, unasked: str = "") -> list[Pane]:
+        """Returns the strip as a pane, or why there are no values: what running the
+        program raised, or what it would cost; none if no one asked for any."""
+        if unasked:
+            told = f"no values: {unasked}; values=True shows what arrays hold"
+            return [Pane("", [Row([told])], kind="prose", wide=True)]
         if no_values:
             told = f"no values: running the program raised {no_values}"
             return [Pane("", [Row([told], look="miss")], kind="prose", wide=True)]

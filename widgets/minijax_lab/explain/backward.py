@@ -47,11 +47,13 @@ from minijax_lab.explain.residuals import (
 )
 from minijax_lab.explain.small_values import (
     Values,
-    can_run,
     cheap_inputs,
+    check_choice,
     compute,
+    copies,
     read,
     why_not,
+    why_not_unasked,
 )
 
 
@@ -85,6 +87,8 @@ class GradRecording(Recording):
     values: dict[str, Values] = field(default_factory=dict)
     types: dict[str, str] = field(default_factory=dict)  # of what has values
     no_values: str = field(default_factory=str)  # what running it unasked raised
+    # Why it was not run unasked, where that has to be said.
+    unasked: str = field(default_factory=str)
     # Facts that a jaxpr of JAX does not carry, a sentence each.
     lost: list[str] = field(default_factory=list)
 
@@ -107,6 +111,7 @@ def record_grad(
     may be a jaxpr of JAX, at its own types where no arguments follow. Raises TypeError
     for what has no gradient, and what tracing raises.
     """
+    check_choice(values, "see.grad")
     function, args = taken(function, args, "see.grad")
     if isinstance(function, ForeignProgram):
         args = args or tuple(function.types)
@@ -119,6 +124,9 @@ def record_grad(
     linearized = Linearized(call.closed, call.differentiated)
     transposed = Transposed(linearized)
     given = cheap_inputs(call.leaves) if values is None else None
+    if given is not None:
+        known = linearized.constants
+        linearized.constants = dict(zip(known, copies(known.values())))
 
     def finish() -> GradRecording:
         return recorded(call, linearized, transposed, bool(values), given)
@@ -159,9 +167,13 @@ def recorded(
         recording.name = "lambda"
     if values:
         run(recording, call.leaves, told, True)
-    elif given is not None and can_run([*linearized.forward_eqns, *transposed.eqns]):
-        unasked = partial(run, recording, given, told, False)
-        recording.no_values = why_not(unasked)
+    elif given is not None:
+        both = [*linearized.forward_eqns, *transposed.eqns]
+        reason = why_not_unasked(both)
+        recording.unasked = reason or ""
+        if reason is None:
+            unasked = partial(run, recording, given, told, False)
+            recording.no_values = why_not(unasked)
     types = [aval.str_short(short_dtypes=True) for aval in call.avals]
     recording.call = f"grad({recording.name})({signature(types)})"
     recording.headline = (

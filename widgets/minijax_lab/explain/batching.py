@@ -41,6 +41,7 @@ from minijax_lab.explain.batch_watching import Call, Written, title
 from minijax_lab.explain.foreign_programs import ForeignProgram, taken
 from minijax_lab.explain.recording import Sources, count_in_words, later
 from minijax_lab.explain.residuals import letter_names, literal_text, operation
+from minijax_lab.explain.small_values import check_choice
 
 
 def record_vmap(
@@ -60,6 +61,7 @@ def record_vmap(
     takes. The function may be a jaxpr that JAX traced for one example. Raises what
     `vmap` raises, and TypeError for a function of JAX.
     """
+    check_choice(values, "see.vmap")
     function, args = taken(function, args, "see.vmap")
     if isinstance(function, ForeignProgram) and not args:
         args = batched_types(function, in_axes, axis_size)

@@ -58,7 +58,7 @@ from minijax_lab.explain.kernel_work import operations_of
 from minijax_lab.explain.placement import type_text
 from minijax_lab.explain.recording import Sources, count_in_words
 from minijax_lab.explain.roofline import Machine, machine_named
-from minijax_lab.explain.small_values import MOST_SHOWN, Values
+from minijax_lab.explain.small_values import MOST_SHOWN, Values, check_choice
 
 # So many programs are run, with blocks of so many elements in all; of the others only
 # the blocks are known. Arrays of more elements are not watched: each element needs 40
@@ -108,6 +108,7 @@ def record_kernel(
             f"see.kernel: which={which}, but the function calls "
             f"{count_in_words(len(kernels), 'kernel')}: pass 0 to {len(kernels) - 1}."
         )
+    check_choice(values, "see.kernel")
     leaves = tree_leaves((args, kwargs))
     if values and any(isinstance(x, minijax.ShapeDtypeStruct) for x in leaves):
         raise ValueError(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -26,6 +26,24 @@ MOST_SHOWN = 32
 # Without being asked, only programs of so many equations and numbers are run.
 MOST_EQUATIONS = 200
 MOST_NUMBERS = 2**22
+# Of so many multiplications or other steps of arithmetic, and, where an array has more
+# than `MOST_SHOWN` rows and columns, of so many operations that XLA has to compile.
+MOST_WORK = 3 * 10**7
+MOST_COMPILED = 60
+UNKNOWN = frozenset(
+    "while pure_callback pallas_call ffi_call call_exported custom_linear_solve".split()
+)
+# The steps for a number of an operand; of a matrix, for each of its rows too.
+STEPS = dict.fromkeys(("sort", "top_k", "approx_top_k", "fft"), 32)
+STEPS |= dict.fromkeys(("cumsum", "cumprod", "cummax", "cummin", "cumlogsumexp"), 32)
+STEPS |= dict.fromkeys(("gather", "threefry2x32", "random_bits"), 16)
+STEPS |= dict.fromkeys(("igamma", "igammac", "igamma_grad_a", "random_gamma"), 256)
+STEPS |= dict.fromkeys(("polygamma", "zeta", "regularized_incomplete_beta"), 256)
+STEPS["random_gamma_grad"] = 256
+MATRIX_STEPS = dict.fromkeys(("triangular_solve", "cholesky", "lu", "geqrf", "qr"), 4)
+MATRIX_STEPS |= dict.fromkeys(("cholesky_update", "ormqr", "symmetric_product"), 4)
+MATRIX_STEPS |= dict.fromkeys(("geqp3", "householder_product", "hessenberg"), 16)
+MATRIX_STEPS |= dict.fromkeys(("eigh", "eig", "svd", "schur", "tridiagonal"), 64)
 
 Values = list[list[float]]
 
@@ -57,11 +75,69 @@ def cheap_inputs(leaves: Sequence[Any]) -> list[np.ndarray] | None:
     return [np.array(leaf) for leaf in leaves] if count <= MOST_NUMBERS else None
 
 
-def can_run(eqns: Sequence[JaxprEqn]) -> bool:
-    """Whether running equations costs little: few, of not too many real numbers,
+def why_not_unasked(eqns: Sequence[JaxprEqn]) -> str | None:
+    """Why equations are not run unasked: what is said of it, "" if nothing needs to be.
+    None if running them costs little: few, of not too many real numbers and steps,
     without effects, calls of Python and loops of many or unknown length; so in their
     programs too."""
-    return numbers_made(eqns) <= MOST_NUMBERS
+    if numbers_made(eqns) > MOST_NUMBERS:
+        return ""
+    steps = steps_of(eqns)
+    if steps > MOST_WORK:
+        return f"running the program takes about {steps:.0e} steps of arithmetic"
+    every = list(all_equations(eqns))
+    if all(is_small(v.aval) for eqn in every for v in (*eqn.invars, *eqn.outvars)):
+        return None
+    kinds = {
+        (eqn.primitive.name, *(v.aval.str_short() for v in (*eqn.invars, *eqn.outvars)))
+        for eqn in every
+    }
+    if len(kinds) > MOST_COMPILED:
+        return f"XLA would have to compile {len(kinds)} different operations"
+    return None
+
+
+def all_equations(eqns: Sequence[JaxprEqn]) -> Iterator[JaxprEqn]:
+    """Equations, and those of the programs in them."""
+    for eqn in eqns:
+        yield eqn
+        for jaxpr in jaxprs_in_params(eqn.params):
+            yield from all_equations(jaxpr.eqns)
+
+
+def steps_of(eqns: Sequence[JaxprEqn]) -> float:
+    """About how many steps of arithmetic equations take: for a product of matrices and
+    a convolution, its multiplications."""
+    count = 0.0
+    for eqn in eqns:
+        inner = [steps_of(jaxpr.eqns) for jaxpr in jaxprs_in_params(eqn.params)]
+        own = 0.0 if inner and "reduce" not in eqn.primitive.name else own_steps(eqn)
+        count += own + eqn.params.get("length", 1) * sum(inner)
+    return count
+
+
+def own_steps(eqn: JaxprEqn) -> float:
+    """The steps of one equation without those of its programs."""
+    name, params = eqn.primitive.name, eqn.params
+    sizes = [v.aval.size if is_real(v.aval) else 0 for v in eqn.invars]
+    made = sum(v.aval.size for v in eqn.outvars)
+    shapes = [getattr(v.aval, "shape", ()) for v in eqn.invars]
+    if name == "dot_general":
+        axes = params["dimension_numbers"][0][0]
+        return made * math.prod(shapes[0][axis] for axis in axes)
+    if name == "ragged_dot_general":
+        return made * max(shapes[0], default=1)
+    if name == "conv_general_dilated":
+        features = shapes[1][params["dimension_numbers"].rhs_spec[0]]
+        return made * sizes[1] / max(1, features)
+    if name.startswith(("reduce_window", "select_and_")):
+        return (made + sizes[0]) * math.prod(params["window_dimensions"])
+    if name in MATRIX_STEPS:
+        rows = max(max(shape[-2:], default=1) for shape in shapes)
+        return MATRIX_STEPS[name] * max(sizes) * rows
+    if name.startswith("scatter"):
+        return made + 16 * sum(sizes[1:])
+    return made + STEPS.get(name, 1) * (sum(sizes) or made)
 
 
 def numbers_made(eqns: Sequence[JaxprEqn]) -> float:
@@ -70,7 +146,7 @@ def numbers_made(eqns: Sequence[JaxprEqn]) -> float:
     for eqn in eqns:
         turns = eqn.params.get("length", 1)
         many = turns > MOST_EQUATIONS
-        if many or eqn.effects or eqn.primitive.name in ("while", "pure_callback"):
+        if many or eqn.effects or eqn.primitive.name in UNKNOWN:
             return math.inf
         if not all(is_real(v.aval) for v in eqn.outvars):
             return math.inf
@@ -78,6 +154,17 @@ def numbers_made(eqns: Sequence[JaxprEqn]) -> float:
         for jaxpr in jaxprs_in_params(eqn.params):
             count += turns * numbers_made(jaxpr.eqns)
     return count
+
+
+def copies(values: Iterable[Any]) -> list[Any]:
+    """The same values; arrays of NumPy, which may change later, as copies."""
+    return [np.array(x) if isinstance(x, np.ndarray) else x for x in values]
+
+
+def check_choice(values: Any, view: str) -> None:
+    """Raises TypeError unless `values` is True, False or None."""
+    if not isinstance(values, (bool, type(None))):
+        raise TypeError(f"{view}: values is True, False or None, got {values!r}.")
 
 
 def why_not(run: Callable[[], None]) -> str:

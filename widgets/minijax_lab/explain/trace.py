@@ -52,10 +52,12 @@ from minijax_lab.explain.recording import (
 )
 from minijax_lab.explain.small_values import (
     Values,
-    can_run,
     cheap_inputs,
+    check_choice,
     compute,
+    copies,
     why_not,
+    why_not_unasked,
 )
 from minijax_lab.explain.statements import is_plain_statement, statements_of
 
@@ -121,6 +123,8 @@ class TraceRecording(Recording):
     # What arrays hold when the program runs, by the names of its variables.
     values: dict[str, Values] = field(default_factory=dict)
     no_values: str = field(default_factory=str)  # the exception that running it raised
+    # Why it was not run unasked, where that has to be said.
+    unasked: str = field(default_factory=str)
 
 
 def record_trace(
@@ -142,6 +146,7 @@ def record_trace(
             f"{type(function).__name__} first."
         )
     refuse_function(function, "see.trace", (*args, *kwargs.values()), "minijax")
+    check_choice(values, "see.trace")
     if values:
         given = {"args": args, "kwargs": kwargs}
         for path, leaf in tree_flatten_with_path(given)[0]:
@@ -251,11 +256,23 @@ class _Watch:
         # A global may hold something else when a view first reads the recording.
         known = names_of_values(self.function)
         given: list[Any] | None = None
+        unasked = ""
         if values:
-            given = tree_leaves((args, kwargs))
-        elif values is None and can_run(closed.eqns):
+            given = copies(tree_leaves((args, kwargs)))
+        elif values is None:
             given = cheap_inputs(tree_leaves((args, kwargs)))
-        return later(TraceRecording, lambda: self.recording(closed, known, given))
+            reason = why_not_unasked(closed.eqns) if given is not None else None
+            if reason is not None:
+                given, unasked = None, reason
+
+        consts = copies(closed.consts) if given is not None else []
+
+        def finish() -> TraceRecording:
+            made = self.recording(closed, known, given, consts)
+            made.unasked = unasked
+            return made
+
+        return later(TraceRecording, finish)
 
     def find_leaks(self) -> None:
         """Finds the statements that keep traced values beyond their traces."""
@@ -518,6 +535,7 @@ class _Watch:
         closed: ClosedJaxpr | None,
         known: dict[int, str],
         given: list[np.ndarray] | None = None,
+        consts: Iterable[Any] = (),
     ) -> TraceRecording:
         """All that was seen, with the names that the printer gives to variables."""
         jaxpr = closed.jaxpr if closed is not None else self.unfinished()
@@ -580,7 +598,7 @@ class _Watch:
         first_leak = len(steps) - len(self.kept) if self.kept else 0
         kinds = ("equation", "error")
         telling = [i for i, step in enumerate(steps) if step.kind in kinds]
-        values, no_values = values_of(closed, given, recorder, printed)
+        values, no_values = values_of(closed, given, consts, recorder, printed)
         return TraceRecording(
             call=call,
             headline=headline,
@@ -673,6 +691,7 @@ def constants_of(
 def values_of(
     closed: ClosedJaxpr | None,
     given: list[Any] | None,
+    consts: Iterable[Any],
     recorder: Recorder,
     printed: JaxprRecording,
 ) -> tuple[dict[str, Values], str]:
@@ -680,7 +699,7 @@ def values_of(
     raised."""
     if closed is None or given is None:
         return {}, ""
-    found = dict(zip(closed.jaxpr.constvars, closed.consts))
+    found = dict(zip(closed.jaxpr.constvars, consts, strict=True))
     found.update(zip(closed.jaxpr.invars, given, strict=True))
     rows: dict[str, Values] = {}
 
