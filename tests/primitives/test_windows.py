@@ -144,6 +144,45 @@ def test_wrong_select_and_scatter_raises():
             scattering(minijax, *functions, *sizes)(operand, source, start)
 
 
+def scattering_sums(lib):
+    def apply(source, operand):
+        return lib.lax.select_and_scatter_add_p.bind(
+            source,
+            operand,
+            select_prim=lib.lax.ge_p,
+            window_dimensions=(2, 2),
+            window_strides=(1, 2),
+            padding=((0, 1), (1, 1)),
+        )
+
+    return apply
+
+
+@pytest.mark.parametrize("dtype", [bool, np.uint8, np.int32, np.float16, np.float32])
+def test_select_and_scatter_add_of_each_kind_of_dtype(dtype):
+    source, operand = (np.arange(16).reshape(4, 4) % 3).astype(dtype), (X > 0) + X
+    operand = (operand > 0.5 if dtype is bool else 9 + 4 * operand).astype(dtype)
+    both(scattering_sums, source, operand)
+    both(lambda lib: lib.jit(scattering_sums(lib)), source, operand)
+
+
+def test_wrong_select_and_scatter_add_raises_when_it_is_traced():
+    source = X[:, :4]
+    for wrong, got in [
+        (source.astype(np.int32), "int32[4,4]"),
+        (source.astype(np.float16), "float16[4,4]"),
+        (source[:3], "float32[3,4]"),
+    ]:
+        with pytest.raises(TypeError) as error:
+            minijax.make_jaxpr(scattering_sums(minijax))(wrong, X)
+        assert str(error.value).startswith(
+            "select_and_scatter_add takes a source with an entry for each window, here "
+            f"of shape (4, 4), of the operand's dtype, float32. Got {got}."
+        )
+        with pytest.raises((TypeError, ValueError)):
+            jax.jit(scattering_sums(jax))(wrong, X)
+
+
 def test_wrong_window_raises():
     for lib in (minijax, jax):
         with pytest.raises(TypeError):

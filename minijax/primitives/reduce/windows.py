@@ -22,7 +22,7 @@ from minijax.core import hlo, rules, shaping, sums
 from minijax.core.language import ClosedJaxpr, Primitive, ShapedArray, get_aval
 from minijax.core.partial_eval import trace_to_jaxpr
 from minijax.primitives import families
-from minijax.primitives.elementwise import extrema
+from minijax.primitives.elementwise import comparing, extrema
 from minijax.primitives.linear.convolution import transposed_pads
 from minijax.primitives.linear.convolution_shapes import (
     dilated_shape,
@@ -336,7 +336,8 @@ def _add_where_chosen(
     aval = get_aval(operand)
     scalars = [ShapedArray((), aval.dtype)] * 2
     select, _ = trace_to_jaxpr(lambda *pair: [select_prim.bind(*pair)], scalars)
-    scatter, _ = trace_to_jaxpr(lambda *pair: [elementwise.add(*pair)], scalars)
+    add = comparing.or_p if aval.dtype == bool else elementwise.add_p
+    scatter, _ = trace_to_jaxpr(lambda *pair: [add.bind(*pair)], scalars)
     out = select_and_scatter_p.bind(
         _padded(operand, select_prim, [(low, high, 0) for low, high in padding]),
         source,
@@ -368,9 +369,24 @@ def _scatter_meaning(
     return out[tuple(keep)]
 
 
+def _scatter_add_shape(
+    source, operand, *, window_dimensions, window_strides, padding, **_
+) -> tuple[int, ...]:
+    window = (window_dimensions, window_strides)
+    check_windows("select_and_scatter_add", operand, *window, padding=padding)
+    wanted = reduce_window_shape_tuple(operand.shape, *window, padding)
+    if (source.shape, source.dtype) != (wanted, operand.dtype):
+        raise TypeError(
+            "select_and_scatter_add takes a source with an entry for each window, here "
+            f"of shape {wanted}, of the operand's dtype, {operand.dtype}. Got "
+            f"{source.str_short()}."
+        )
+    return operand.shape
+
+
 select_and_scatter_add_p = rules.standard_primitive(
     "select_and_scatter_add",
-    lambda source, operand, **_: operand.shape,
+    _scatter_add_shape,
     lambda source, operand, **_: source.dtype,
     weak_type_rule=lambda source, operand, **_: source.weak_type and operand.weak_type,
     meaning=_scatter_meaning,
