@@ -286,6 +286,36 @@ def test_wrong_scales_are_named_with_shape_and_dtype():
         ours(*args)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "argument"),
+    [
+        *[
+            (numbers, "dimension_numbers must be")
+            for numbers in (
+                ((1,), (0,)),
+                (((1,), (0,)),),
+                ((1, 0), ((), ())),
+                (((1,), (0,), ()), ((), ())),
+                3,
+            )
+        ],
+        ("foo", "preferred_element_type: data type 'foo'"),
+        (object, "preferred_element_type: "),
+    ],
+)
+def test_a_wrong_argument_of_a_scaled_product_is_named(wrong, argument):
+    name = argument.split()[0].rstrip(":")
+    classes = []
+    for lib in LIBRARIES:
+        x, y = lib.numpy.ones((4, 64)), lib.numpy.ones((64, 4))
+        with pytest.raises((TypeError, ValueError)) as error:
+            lib.lax.scaled_dot(x, y, **{name: wrong})
+        classes.append(error.type)
+        if lib is minijax:
+            assert str(error.value).startswith(f"scaled_dot: {argument}")
+    assert classes[0] is classes[1]
+
+
 def test_a_scaled_product_has_no_derivative():
     product, (x, *rest) = scaled(minijax, SCALED["a matrix"], BF16)
     with pytest.raises(NotImplementedError, match="scaled_dot"):

@@ -88,6 +88,29 @@ def _ones(x: Any, contracted: Sequence[int]) -> Any:
     return shaping.convert_element_type(full(few, 1, dtypes.bfloat16), float8_e8m0fnu)
 
 
+def _checked_numbers(numbers: Any) -> DotDimensionNumbers:
+    """`numbers`, if they are two pairs of sequences of axes."""
+    try:
+        (left, right), batch = numbers
+        for axes in (left, right, *batch):
+            len(axes)
+        lhs_batch, rhs_batch = batch
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            "scaled_dot: dimension_numbers must be ((lhs contracted axes, rhs "
+            "contracted axes), (lhs batch axes, rhs batch axes)), each a tuple, as "
+            f"(((1,), (0,)), ((), ())) of a matrix product. Got {numbers}."
+        ) from None
+    return (tuple(left), tuple(right)), (tuple(lhs_batch), tuple(rhs_batch))
+
+
+def _checked_dtype(dtype: Any) -> Any:
+    try:
+        return check_and_canonicalize_user_dtype(dtype, "scaled_dot")
+    except TypeError as error:
+        raise TypeError(f"scaled_dot: preferred_element_type: {error}") from None
+
+
 def scaled_dot(
     lhs: Any,
     rhs: Any,
@@ -108,7 +131,8 @@ def scaled_dot(
       preferred_element_type: of the result; bfloat16 by default.
 
     Raises:
-      TypeError: shapes that do not fit.
+      TypeError: shapes that do not fit, or what is no dtype.
+      TypeError or ValueError: dimension_numbers of another form, as in JAX.
       NotImplementedError: when it is differentiated; JAX has no derivative either.
     """
     if dimension_numbers is None:
@@ -118,6 +142,7 @@ def scaled_dot(
             raise TypeError(f"scaled_dot: lhs is {short}: pass dimension_numbers.")
         axes = tuple(range(rank - 2))
         dimension_numbers = (((rank - 1,), (rank - 2,)), (axes, axes))
+    dimension_numbers = _checked_numbers(dimension_numbers)
     left, right = dimension_numbers[0]
     dtype = preferred_element_type or dtypes.bfloat16
     return scaled_dot_p.bind(
@@ -126,5 +151,5 @@ def scaled_dot(
         _ones(lhs, left) if lhs_scale is None else lhs_scale,
         _ones(rhs, right) if rhs_scale is None else rhs_scale,
         dimension_numbers=dimension_numbers,
-        preferred_element_type=check_and_canonicalize_user_dtype(dtype, "scaled_dot"),
+        preferred_element_type=_checked_dtype(dtype),
     )
