@@ -2,6 +2,10 @@
 
 import importlib.util
 import json
+import os
+import subprocess
+import sys
+import time
 
 import numpy as np
 import pytest
@@ -223,3 +227,32 @@ def test_bytes_of_a_type(text, size):
 def test_the_length_of_a_scan_is_known_everywhere(target, recordings):
     times = {kernel.times for kernel in recordings("scan", target).program.kernels}
     assert None not in times and max(times) >= 32  # XLA may take two turns at once
+
+
+LONG_PROGRAM = """
+import numpy as np, minijax
+from minijax_lab.explain import long_programs
+
+def f(x):
+    for _ in range(6000):
+        x = minijax.lax.sin(x) * 1.01
+    return x
+
+text = minijax.jit(f).lower(np.ones(64, np.float32)).as_text()
+long_programs.text_of(text.encode(), {})
+"""
+
+
+def test_the_process_that_compiles_ends_with_the_one_that_waits(tmp_path):
+    environment = dict(os.environ, TMPDIR=str(tmp_path))
+    parent = subprocess.Popen([sys.executable, "-c", LONG_PROGRAM], env=environment)
+    end = time.monotonic() + 60
+    while not list(tmp_path.glob("minijax-*/*before_optimizations*")):
+        assert parent.poll() is None and time.monotonic() < end
+        time.sleep(0.05)
+    parent.kill()
+    parent.wait()
+    end = time.monotonic() + 8
+    while list(tmp_path.glob("minijax-*")) and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not list(tmp_path.glob("minijax-*"))

@@ -1,12 +1,16 @@
 """Small drawings: a tangent, functions as boxes inside each other, got and expected."""
 
+import json
+
 import numpy as np
 import pytest
 
 import minijax.numpy as jnp
 import minijax_widgets as see
 from minijax import grad, jvp, lax
+from minijax_lab.explain.compiled import times_in_words
 from minijax_lab.explain.recording import Recording
+from minijax_lab.explain.tree import size_in_words
 from minijax_widgets.glyph import text_width
 
 
@@ -69,3 +73,28 @@ def test_a_cell_has_room_for_its_number():
         assert len(cells) == 2 * array.size
         for *_, wide, _, text in cells:
             assert 0 < text_width(text, 13, mono=True) < wide
+
+
+def test_the_legend_says_what_each_sketch_means():
+    def told(view):
+        page = json.loads(view.frame().to_json())
+        return {kind: meaning for kind, meaning, *_ in page["legend"]}
+
+    compared = told(see.compare(np.array([1.0, 2.0]), np.array([1.0, 3.0])))
+    assert compared["miss"] == "an entry that differs from the expected"
+    touched = told(see.tangent(jnp.sin, 1.0))
+    assert touched["batch"] == "the tangent, and where it touches"
+    layers = {"outer": lambda x: x * 2, "inner": lambda x: x + 1}
+    assert told(see.nested(layers, 1.0))["mesh"] == "a function around others"
+
+
+def test_truth_values_are_compared_as_they_are_written():
+    page = see.compare([True, False], [True, True]).frame().to_json()
+    assert '"True"' in page and '"False"' in page
+
+
+def test_large_ratios_and_sizes_are_written_out():
+    assert size_in_words(1000.3 * 1024) == "1,000.3 KiB"
+    assert [times_in_words(x) for x in (2.04, 12.4, 99.4, 2001.2)] == [
+        "2", "12", "99", "2,001"
+    ]  # fmt: skip

@@ -266,6 +266,8 @@ class Frame:
     jumps: list[Jump] = field(default_factory=list)
     axes: Axes | None = None
     glyphs: dict[str, Any] = field(default_factory=dict)
+    # What colours mean in this picture, where its kind does not say it.
+    meanings: dict[str, str] = field(default_factory=dict)
 
     def to_json(self) -> str:
         """Returns the frame as the player's JSON."""
@@ -286,7 +288,7 @@ class Frame:
                 [jump.key, jump.what, jump.steps] for jump in self.jumps if jump.steps
             ],
         )
-        page |= told_only(legend=legend(page))
+        page |= told_only(legend=legend(page, self.meanings))
         text = json.dumps(page, ensure_ascii=False, separators=(",", ":"))
         return text.translate(UNSEEN)
 

@@ -125,9 +125,10 @@ OF_KINDS: dict[str, dict[str, str]] = {
 }
 
 
-def legend(page: dict[str, Any]) -> list[list[Any]]:
+def legend(page: dict[str, Any], told_here: dict[str, str]) -> list[list[Any]]:
     """Returns an entry for each kind of mark in a frame's JSON: the kind, what it
-    means, and for marks of pictures a small glyph."""
+    means (`told_here`, or else in pictures of its kind), and for marks of pictures a
+    small glyph."""
     drawn = False
     letters: set[str] = set()
     marks: dict[str, Counter[tuple[str, str, str]]] = {}
@@ -144,7 +145,7 @@ def legend(page: dict[str, Any]) -> list[list[Any]]:
     found: list[list[Any]] = []
     if not drawn:
         found += [[role, told] for role, told in OF_LISTINGS.items() if role in letters]
-    meanings = OF_SCENES | OF_KINDS.get(page["kind"], {})
+    meanings = OF_SCENES | OF_KINDS.get(page["kind"], {}) | told_here
     for kind, told in meanings.items():
         if kind in marks:
             found.append([kind, told, swatch(*marks[kind].most_common(1)[0][0])])

@@ -55,7 +55,12 @@ def tangent(
     ]
     name = getattr(function, "__name__", "f")
     told = f"at x = {x:g}: value {value:.4f}, slope {slope:.4f}"
-    return sketched(name, told, told, (WIDTH, HEIGHT), marks)
+    meanings = {
+        "value": "the function",
+        "constant": "the axis: value 0",
+        "batch": "the tangent, and where it touches",
+    }
+    return sketched(name, told, told, (WIDTH, HEIGHT), marks, meanings)
 
 
 def nested(
@@ -85,7 +90,8 @@ def nested(
         marks.append(["text", "", x + pad, y + 17, text])
     twin = "\n".join("  " * depth + text for depth, text in enumerate(texts))
     order = " of ".join(layers)
-    return sketched(order, order, twin, (wide + 8, height + 8), marks)
+    meanings = {"value": "the innermost function", "mesh": "a function around others"}
+    return sketched(order, order, twin, (wide + 8, height + 8), marks, meanings)
 
 
 def compare(got: Any, expected: Any) -> SketchView:
@@ -115,7 +121,8 @@ def compare(got: Any, expected: Any) -> SketchView:
     share = f"{int(wrong.sum())} of {wrong.size} entries differ. {told}"
     share = share if told else f"All {wrong.size} entries are the same."
     size = side * wide + 12, 2 * (rows * CELL + 34)
-    return sketched("compare", share, share, size, marks)
+    meanings = {"value": "an entry", "miss": "an entry that differs from the expected"}
+    return sketched("compare", share, share, size, marks, meanings)
 
 
 def drawn_part(array: np.ndarray) -> np.ndarray:
@@ -127,16 +134,23 @@ def drawn_part(array: np.ndarray) -> np.ndarray:
 
 
 def said(number: Any) -> str:
-    """Returns a number in a few letters."""
+    """Returns a number, or a truth value, in a few letters."""
+    if isinstance(number, (bool, np.bool_)):
+        return str(number)
     if np.iscomplexobj(number):
         return f"{number:.2g}"
     return number_text(float(number)) if np.isfinite(number) else str(number)
 
 
 def sketched(
-    call: str, headline: str, twin: str, size: tuple[float, float], marks: list
+    call: str,
+    headline: str,
+    twin: str,
+    size: tuple[float, float],
+    marks: list,
+    meanings: dict[str, str],
 ) -> SketchView:
-    """Returns the view of marks in a picture of a size."""
+    """Returns the view of marks in a picture of a size, whose colours have meanings."""
     width, height = size
     return SketchView(
         Sketch(
@@ -146,6 +160,7 @@ def sketched(
             width=width,
             height=height,
             marks=marks,
+            meanings=meanings,
         )
     )
 
@@ -174,9 +189,10 @@ class SketchView(View):
                 scene.box(x, y, w, h, role=role, text=text, mono=True)
             elif kind == "text":
                 scene.text(rest[0], rest[1], rest[2], role=role)
-        return self.picture(
-            [Pane("", [], kind="scene", scene=scene)], [FrameStep("", "")]
-        )
+        pane = Pane("", [], kind="scene", scene=scene)
+        made = self.picture([pane], [FrameStep("", "")])
+        made.meanings = record.meanings
+        return made
 
 
 views["sketch"] = SketchView

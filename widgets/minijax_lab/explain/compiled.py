@@ -344,8 +344,13 @@ def headline(
     told += f"{len(program.kernels):,}, {size_in_words(unfused.bytes)} -> "
     told += size_in_words(program.bytes)
     if program.bytes and unfused.bytes > program.bytes:
-        told += f" ({unfused.bytes / program.bytes:.2g}x)"
+        told += f" ({times_in_words(unfused.bytes / program.bytes)}x)"
     return told + what
+
+
+def times_in_words(times: float) -> str:
+    """How many times as much: two digits, and of a large number all before the dot."""
+    return f"{times:.2g}" if times < 99.5 else f"{times:,.0f}"
 
 
 def stands_for(traffic: Total) -> str:

@@ -5,15 +5,19 @@ a time that grows faster than the square of their number: 4,000 take 15 seconds,
 take minutes. The view reads only the instructions. So the process that compiles, this
 module, is ended as soon as it has written them.
 
-    python -m minijax_lab.explain.long_programs FOLDER OPTIONS < program.mlir
+    python -m minijax_lab.explain.long_programs FOLDER OPTIONS PARENT < program.mlir
+
+It also ends, and removes its folder, once the process PARENT is no longer its parent.
 """
 
 from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -36,7 +40,7 @@ def text_of(module: bytes, options: dict[str, Any]) -> tuple[str, str]:
     command = [sys.executable, "-m", "minijax_lab.explain.long_programs"]
     with dumps.private_folder() as folder, open(folder / "errors", "w+") as errors:
         child = subprocess.Popen(
-            [*command, str(folder), json.dumps(options)],
+            [*command, str(folder), json.dumps(options), str(os.getpid())],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=errors,
@@ -69,11 +73,21 @@ def ended(folder: Path, ending: str) -> list[Path]:
     return sorted(path for path in folder.glob(f"*.jit_*{ending}"))
 
 
+def end_with(parent: int, folder: str) -> None:
+    """Waits until the parent has ended; then removes the folder, and ends."""
+    while os.getppid() == parent:
+        time.sleep(0.2)
+    shutil.rmtree(folder, ignore_errors=True)
+    os._exit(1)
+
+
 def main() -> None:
     """Compiles the module on the standard input; XLA writes into a folder."""
     from minijax.backend import targets
 
-    folder, options = sys.argv[1:]
+    folder, options, parent = sys.argv[1:]
+    watch = threading.Thread(target=end_with, args=(int(parent), folder), daemon=True)
+    watch.start()
 
     def debug(given: Any) -> None:
         given.xla_dump_to = folder

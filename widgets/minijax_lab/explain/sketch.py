@@ -22,3 +22,5 @@ class Sketch(Recording):
     width: float
     height: float
     marks: list[list[Any]] = field(default_factory=list)
+    # What the colours mean in this sketch, by their roles.
+    meanings: dict[str, str] = field(default_factory=dict)

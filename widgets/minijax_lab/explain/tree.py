@@ -143,7 +143,7 @@ def size_in_words(number: float) -> str:
     """A number of bytes, as people write it."""
     for unit in ("B", "KiB", "MiB", "GiB"):
         if number < 1024 or unit == "GiB":
-            return f"{number:.0f} {unit}" if unit == "B" else f"{number:.1f} {unit}"
+            return f"{number:,.0f} {unit}" if unit == "B" else f"{number:,.1f} {unit}"
         number /= 1024
     raise AssertionError
 
