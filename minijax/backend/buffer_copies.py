@@ -14,17 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.core.runtime import (
-    Sharding,
-    SingleDeviceSharding,
-    _jax,
-    batched_device_put,
-    single_device_sharding,
-)
+from minijax.core import runtime
 
-_SHARE = _jax.HostBufferSemantics.ZERO_COPY
+_SHARE = runtime._jax.HostBufferSemantics.ZERO_COPY
 # Whether an array that is put somewhere may stay what it is.
-ArrayCopySemantics = _jax.ArrayCopySemantics
+ArrayCopySemantics = runtime._jax.ArrayCopySemantics
 
 
 class _JaxBlocker:
@@ -84,7 +78,7 @@ def to_numpy(buffer: Any) -> np.ndarray:
 
 
 def put_shards(
-    shards: Sequence[Any], aval: Any, sharding: Sharding, committed: bool = True
+    shards: Sequence[Any], aval: Any, sharding: runtime.Sharding, committed: bool = True
 ) -> Any:
     """Makes one array of the parts for each device of this process.
 
@@ -99,7 +93,7 @@ def put_shards(
     owned = list(sharding._internal_device_list.addressable_device_list)
     # The copies are nobody else's, so jaxlib may use them as they are. (With its own
     # copying it fails on parts that stand at one address.)
-    return batched_device_put(
+    return runtime.batched_device_put(
         aval, sharding, parts, owned, committed, False, _SHARE, True
     )
 
@@ -111,12 +105,12 @@ def _own(part: np.ndarray) -> np.ndarray:
 
 def copy_to_device(buffer: Any, device: Any) -> Any:
     """Copies an array on one device to another one."""
-    return copy_to_sharding(buffer, single_device_sharding(device))
+    return copy_to_sharding(buffer, runtime.single_device_sharding(device))
 
 
-def copy_to_sharding(buffer: Any, sharding: Sharding) -> Any:
+def copy_to_sharding(buffer: Any, sharding: runtime.Sharding) -> Any:
     """Copies an array to other devices, part by part: as many devices as it has now."""
-    copied = _jax.batched_copy_array_to_devices_with_sharding(
+    copied = runtime._jax.batched_copy_array_to_devices_with_sharding(
         [buffer],
         [sharding._internal_device_list],
         [sharding],
@@ -164,9 +158,9 @@ def shards(buffer: Any, part_aval: Any = None) -> list[tuple[Any, Any]]:
     with without_jax:
         parts = list(buffer._arrays)
     kind = sharding.memory_kind
-    place: Callable[[Any], Any] = single_device_sharding
+    place: Callable[[Any], Any] = runtime.single_device_sharding
     if kind not in (None, owned[0].default_memory().kind):
-        place = functools.partial(SingleDeviceSharding, memory_kind=kind)
+        place = functools.partial(runtime.SingleDeviceSharding, memory_kind=kind)
     # Without jax, jaxlib leaves the parts without avals.
     return [
         (device, part._rewrap_with_aval_and_sharding(part_aval, place(device)))
@@ -180,10 +174,10 @@ def check_memory_kind(kind: str | None, devices: Any) -> str | None:
     Raises:
       ValueError: if the devices have no memory of this kind.
     """
-    return _jax.check_and_canonicalize_memory_kind(kind, devices)
+    return runtime._jax.check_and_canonicalize_memory_kind(kind, devices)
 
 
-class ShardingOfSeveral(Sharding):
+class ShardingOfSeveral(runtime.Sharding):
     """The base of shardings that may have several devices."""
 
     def to_numpy(self, buffer: Any) -> np.ndarray:
@@ -225,4 +219,4 @@ class ShardingOfSeveral(Sharding):
 
 def dlpack_capsule(buffer: Any, stream: Any) -> Any:
     """A DLPack capsule of a buffer on one device; a GPU's `stream` waits for it."""
-    return _jax.buffer_to_dlpack_managed_tensor(buffer, stream=stream)
+    return runtime._jax.buffer_to_dlpack_managed_tensor(buffer, stream=stream)

@@ -18,12 +18,8 @@ import os
 import sys
 from typing import Any
 
-from minijax.backend import clients
+from minijax.backend import clients, foreign_targets
 from minijax.backend.cpu import share_with_jax
-from minijax.backend.foreign_targets import (
-    register_ffi_target,
-    register_ffi_target_as_batch_partitionable,
-)
 from minijax.core.events import enter
 from minijax.core.runtime import jaxlib_version_text, xc
 
@@ -66,9 +62,9 @@ def _register_handlers(generation: str, c_api: Any) -> None:
     for part in ("solver", "linalg", "sparse"):
         module = importlib.import_module(f"jaxlib.gpu_{part}")
         for call_name, value, api_version in module.registrations()["CUDA"]:
-            register_ffi_target(call_name, value, "CUDA", api_version)
+            foreign_targets.register_ffi_target(call_name, value, "CUDA", api_version)
         for call_name in getattr(module, "batch_partitionable_targets", list)():
-            register_ffi_target_as_batch_partitionable(call_name)
+            foreign_targets.register_ffi_target_as_batch_partitionable(call_name)
 
 
 @functools.cache

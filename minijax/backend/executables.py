@@ -9,18 +9,12 @@ import time
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.core import errors
-from minijax.core.compiler import (
-    CompileSettings,
-    Executable,
-    device_list_of,
-    result_handlers,
-)
+from minijax.core import compiler, errors
 from minijax.core.runtime import HloSharding, release_references, xc
 
 
 def token_launcher(
-    executable: Executable,
+    executable: compiler.Executable,
     out_avals: Sequence[Any],
     out_shardings: Sequence[Any],
     committed: bool = True,
@@ -30,7 +24,7 @@ def token_launcher(
     The function returns the arrays and, beside them, an object whose
     `block_until_ready` waits until the program has run on all its devices.
     """
-    handlers = result_handlers(out_avals, out_shardings, committed)
+    handlers = compiler.result_handlers(out_avals, out_shardings, committed)
     execute = executable.loaded.execute_sharded
 
     def launch(arguments: list[Any]) -> tuple[list[Any], Any]:
@@ -42,7 +36,7 @@ def token_launcher(
     return launch
 
 
-def cost_analysis(executable: Executable) -> dict[str, float]:
+def cost_analysis(executable: compiler.Executable) -> dict[str, float]:
     """XLA's estimate ("flops", "bytes accessed", ...); empty if it has none."""
     try:
         found = executable.loaded.cost_analysis()
@@ -55,17 +49,17 @@ def cost_analysis(executable: Executable) -> dict[str, float]:
     return dict(found)
 
 
-def memory_stats(executable: Executable) -> Any:
+def memory_stats(executable: compiler.Executable) -> Any:
     """Bytes for arguments, outputs, temporaries and code, per device."""
     return executable.loaded.get_compiled_memory_stats()
 
 
-def output_shardings(executable: Executable) -> list[Any] | None:
+def output_shardings(executable: compiler.Executable) -> list[Any] | None:
     """The shardings the compiler gave the outputs, as `HloSharding`s."""
     return _as_shardings(executable.loaded.get_output_shardings())
 
 
-def parameter_shardings(executable: Executable) -> list[Any] | None:
+def parameter_shardings(executable: compiler.Executable) -> list[Any] | None:
     """The shardings of the arguments, as `HloSharding`s; None if unknown."""
     return _as_shardings(executable.loaded.get_parameter_shardings())
 
@@ -74,7 +68,7 @@ def _as_shardings(found: list[Any] | None) -> list[Any] | None:
     return found and [HloSharding.from_proto(sharding) for sharding in found]
 
 
-def serialize(executable: Executable) -> bytes:
+def serialize(executable: compiler.Executable) -> bytes:
     """The program as bytes, for the same jaxlib on the same kind of machine.
 
     One that was read from the cache on disk is compiled again: XLA writes only what it
@@ -90,15 +84,17 @@ def serialize(executable: Executable) -> bytes:
     return compiled.loaded.serialize()
 
 
-def load(serialized: bytes, devices: Any, settings: CompileSettings) -> Executable:
+def load(
+    serialized: bytes, devices: Any, settings: compiler.CompileSettings
+) -> compiler.Executable:
     """The program that `serialize` gave as bytes, on its devices.
 
     `settings` are those that it was compiled with: some say how its code is called.
     """
     start = time.perf_counter()
-    devices = device_list_of(devices)
+    devices = compiler.device_list_of(devices)
     options, flags = settings.make_options(devices)
     options.env_option_overrides = list(flags.items())
     client = devices[0].client
     loaded = client.deserialize_executable(serialized, devices, options)
-    return Executable(loaded, devices, True, time.perf_counter() - start)
+    return compiler.Executable(loaded, devices, True, time.perf_counter() - start)

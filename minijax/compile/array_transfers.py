@@ -11,16 +11,10 @@ import numpy as np
 
 from minijax.backend import guards
 from minijax.compile import placing
-from minijax.core import dtypes
+from minijax.core import dtypes, trees
 from minijax.core.array import Array
 from minijax.core.language import eval_trace, get_aval
 from minijax.core.state import state
-from minijax.core.trees import (
-    broadcast_prefix_to_treedef,
-    tree_flatten,
-    tree_leaves,
-    tree_unflatten,
-)
 from minijax.primitives.parallel.device_moves import ArrayCopySemantics, put_arrays
 from minijax.support.tree_util import tree_map
 
@@ -48,14 +42,14 @@ def device_put(
 
     Raises ValueError for another `device`, and TypeError for leaves that are no arrays.
     """
-    leaves, tree = tree_flatten(x)
+    leaves, tree = trees.tree_flatten(x)
     for leaf in leaves:
         get_aval(leaf)  # TypeError if it is not an array
-    devices = broadcast_prefix_to_treedef(device, tree)
+    devices = trees.broadcast_prefix_to_treedef(device, tree)
     if state.trace is eval_trace:
         with guards.explicit("device_put"):
             placed = [placing.device_put(*pair) for pair in zip(leaves, devices)]
-        return tree_unflatten(tree, placed)
+        return trees.tree_unflatten(tree, placed)
     for each in devices:
         placing.check_place(each)
     semantics = ArrayCopySemantics.REUSE_INPUT
@@ -63,8 +57,8 @@ def device_put(
         semantics = ArrayCopySemantics.DONATE_INPUT
     elif may_alias is False:
         semantics = ArrayCopySemantics.ALWAYS_COPY
-    srcs = broadcast_prefix_to_treedef(src, tree)
-    return tree_unflatten(tree, put_arrays(leaves, devices, srcs, semantics))
+    srcs = trees.broadcast_prefix_to_treedef(src, tree)
+    return trees.tree_unflatten(tree, put_arrays(leaves, devices, srcs, semantics))
 
 
 def device_get(x: Any) -> Any:
@@ -96,7 +90,7 @@ def copy_to_host_async(x: Any) -> Any:
 
 def _each_calls(name: str, x: Any) -> Any:
     """The tree, after a call of the method of each leaf that has it."""
-    for leaf in tree_leaves(x):
+    for leaf in trees.tree_leaves(x):
         method = getattr(leaf, name, None)
         if method is not None:
             method()

@@ -21,24 +21,11 @@ import numpy as np
 from minijax.backend import hlo_parts, portable_artifacts
 from minijax.compile import standalone as programs
 from minijax.compile.stages import PLATFORMS, Traced, place_of
-from minijax.core import dispatch, dtypes, errors, hlo, lowering
+from minijax.core import dispatch, dtypes, errors, hlo, language, lowering, trees
 from minijax.core.array import default_device
 from minijax.core.errors import api_boundary
 from minijax.core.jit import jit as plain_jit
-from minijax.core.language import (
-    ClosedJaxpr,
-    Primitive,
-    ShapedArray,
-    escaped_tracer_error,
-    register,
-)
 from minijax.core.state import state
-from minijax.core.trees import (
-    keystr,
-    tree_flatten,
-    tree_flatten_with_path,
-    tree_unflatten,
-)
 from minijax.programs.custom.custom_backward import custom_vjp
 from minijax.programs.sharding.placement import Placement
 from minijax.transforms import discharge
@@ -120,9 +107,9 @@ class Exported:
 
     fun_name: str
     in_tree: Any
-    in_avals: tuple[ShapedArray, ...]
+    in_avals: tuple[language.ShapedArray, ...]
     out_tree: Any
-    out_avals: tuple[ShapedArray, ...]
+    out_avals: tuple[language.ShapedArray, ...]
     platforms: tuple[str, ...]
     disabled_safety_checks: tuple[DisabledSafetyCheck, ...]
     mlir_module_serialized: bytes
@@ -197,7 +184,7 @@ class Exported:
         Raises ValueError for arguments of another tree, shape or dtype than exported,
         or on a platform that it was not exported for.
         """
-        leaves, tree = tree_flatten((args, kwargs))
+        leaves, tree = trees.tree_flatten((args, kwargs))
         if tree != self.in_tree:
             raise errors.value_error(
                 "The invocation args and kwargs must have the same pytree structure as "
@@ -205,7 +192,7 @@ class Exported:
                 f"for {self.in_tree}, and called with {tree}."
             )
         outputs = _differentiable(self)(*leaves)
-        return tree_unflatten(self.out_tree, outputs)
+        return trees.tree_unflatten(self.out_tree, outputs)
 
     def argument_path(self, position: int) -> str:
         """What the user calls a flat argument: `args[0]['w']`."""
@@ -217,10 +204,10 @@ class Exported:
 
 def _argument_path(tree: Any, position: int) -> str:
     numbered = tree.unflatten(range(tree.num_leaves))
-    paths, _ = tree_flatten_with_path(numbered)
+    paths, _ = trees.tree_flatten_with_path(numbered)
     path, _ = paths[position]
     first = "args" if getattr(path[0], "idx", 0) == 0 else "kwargs"
-    return first + keystr(path[1:])
+    return first + trees.keystr(path[1:])
 
 
 # ----------------------------------------------------------------------------------
@@ -293,7 +280,7 @@ def _export_traced(
 ) -> Exported:
     closed = traced.jaxpr
     if traced._traced.outer:
-        raise escaped_tracer_error(traced._traced.outer[0])
+        raise language.escaped_tracer_error(traced._traced.outer[0])
     if discharge.has_refs(closed):
         raise NotImplementedError(
             f"'{traced.fun_name}' reads or writes refs of its caller, and an exported "
@@ -353,7 +340,7 @@ def _check_targets(lowered: lowering.Lowered, checks: Sequence) -> None:
         )
 
 
-def _derivative(closed: ClosedJaxpr, primal: Exported) -> Exported:
+def _derivative(closed: language.ClosedJaxpr, primal: Exported) -> Exported:
     """The derivative of a function that is exported, made when it is asked for."""
     count = len(primal.in_avals)
 
@@ -400,7 +387,9 @@ def _differentiable(exported: Exported) -> Callable[..., Any]:
     return f_flat
 
 
-call_exported_p = register(Primitive("call_exported", multiple_results=True))
+call_exported_p = language.register(
+    language.Primitive("call_exported", multiple_results=True)
+)
 call_exported_p.without("batch", "an exported program has the shapes that it has")
 call_exported_p.without("jvp transpose", "`f_flat` has an exported derivative instead")
 

@@ -22,13 +22,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import language, source_info, trees
-from minijax.kernels import copies, masked_access
-from minijax.kernels.grid_context import (
-    Place,
-    dynamic_grid_dim,
-    num_programs_p,
-    program_id_p,
-)
+from minijax.kernels import copies, grid_context, masked_access
 from minijax.kernels.grid_mappings import BlockMapping, GridMapping
 from minijax.kernels.interpret_params import InterpretParams
 from minijax.kernels.scoped_memory import run_scoped_p
@@ -86,7 +80,7 @@ def interpret_grid(
     computed = iter(arrays[: mapping.num_dynamic_grid_bounds])
     operands = arrays[mapping.num_dynamic_grid_bounds :]
     grid = [
-        int(next(computed)) if size is dynamic_grid_dim else size
+        int(next(computed)) if size is grid_context.dynamic_grid_dim else size
         for size in mapping.grid
     ]
     schedule = schedule_of(grid, mapping, compiler_params, interpret.random_seed)
@@ -106,7 +100,7 @@ def interpret_grid(
     blocked = len(memories)
     for number, aval in enumerate(mapping.scratch_avals):
         memories.append(_empty(watch, names[blocked + number], aval.inner_aval, True))
-    run = Run(watch, Place((), ()))
+    run = Run(watch, grid_context.Place((), ()))
     _last.clear()
     try:
         with np.errstate(all="ignore"):
@@ -241,7 +235,7 @@ def _block_of(
 class Run:
     """Runs equations on NumPy arrays and blocks."""
 
-    def __init__(self, watch: Watch, place: Place):
+    def __init__(self, watch: Watch, place: grid_context.Place):
         self.watch = watch
         self.place = place
         # What index maps gave, by what they depend on.
@@ -460,9 +454,9 @@ def _scan(run: Run, eqn, inputs, used) -> list[Any]:
 
 
 _rules: dict[language.Primitive, Callable] = {
-    program_id_p: _program_id,
+    grid_context.program_id_p: _program_id,
     axis_index_p: _program_id,
-    num_programs_p: _num_programs,
+    grid_context.num_programs_p: _num_programs,
     references.get_p: _get,
     references.swap_p: _swap,
     references.addupdate_p: _addupdate,

@@ -5,29 +5,23 @@ In JAX: `jax/_src/callback.py`, `IOEffect` and `OrderedIOEffect`.
 
 from __future__ import annotations
 
-from minijax.core.effects import (
-    Effect,
-    EffectTypeSet,
-    control_flow_allowed_effects,
-    lowerable_effects,
-    ordered_effects,
-)
+from minijax.core import effects
 
 
-class IOEffect(Effect):
+class IOEffect(effects.Effect):
     """A callback runs, once for each time the program reaches it."""
 
 
-class OrderedIOEffect(Effect):
+class OrderedIOEffect(effects.Effect):
     """As `IOEffect`, and callbacks run in the order of the program."""
 
 
 io_effect = IOEffect()
 ordered_io_effect = OrderedIOEffect()
 
-lowerable_effects.add_type(IOEffect, OrderedIOEffect)
-control_flow_allowed_effects.add_type(IOEffect, OrderedIOEffect)
-ordered_effects.add_type(OrderedIOEffect)
+effects.lowerable_effects.add_type(IOEffect, OrderedIOEffect)
+effects.control_flow_allowed_effects.add_type(IOEffect, OrderedIOEffect)
+effects.ordered_effects.add_type(OrderedIOEffect)
 # Ordered effects that a program on several devices may have, too.
-shardable_ordered_effects = EffectTypeSet()
+shardable_ordered_effects = effects.EffectTypeSet()
 shardable_ordered_effects.add_type(OrderedIOEffect)

@@ -12,26 +12,18 @@ import textwrap
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from minijax.core.trees import (
-    IsLeaf,
-    KeyPath,
-    PyTreeDef,
-    default_registry,
-    keystr,
-    tree_structure,
-    treedef_is_strict_leaf,
-)
+from minijax.core import trees
 
 Explanation = Callable[[str], ValueError]
 
 
-def _is_leaf(tree: Any, is_leaf: IsLeaf) -> bool:
-    return treedef_is_strict_leaf(tree_structure(tree, is_leaf))
+def _is_leaf(tree: Any, is_leaf: trees.IsLeaf) -> bool:
+    return trees.treedef_is_strict_leaf(trees.tree_structure(tree, is_leaf))
 
 
 def _keys(tree: Any) -> tuple[Any, ...]:
     return tuple(
-        key for key, _ in default_registry.flatten_one_level_with_keys(tree)[0]
+        key for key, _ in trees.default_registry.flatten_one_level_with_keys(tree)[0]
     )
 
 
@@ -49,8 +41,8 @@ def _key_difference(first: tuple[Any, ...], second: tuple[Any, ...]) -> str:
 
 
 def _differences(
-    path: KeyPath, first: Any, second: Any, is_leaf: IsLeaf, prefix: bool
-) -> Iterator[tuple[KeyPath, str, tuple[Any, ...], tuple[Any, ...]]]:
+    path: trees.KeyPath, first: Any, second: Any, is_leaf: trees.IsLeaf, prefix: bool
+) -> Iterator[tuple[trees.KeyPath, str, tuple[Any, ...], tuple[Any, ...]]]:
     """Where two trees differ: (path, what differs, the first's facts, the second's).
 
     What differs is "type", "length", "children" or "metadata". With `prefix`, a leaf of
@@ -62,8 +54,8 @@ def _differences(
     if kind is not type(second):
         yield path, "type", (first,), (second,)
         return
-    items, metadata = default_registry.flatten_one_level(first)
-    others, other_metadata = default_registry.flatten_one_level(second)
+    items, metadata = trees.default_registry.flatten_one_level(first)
+    others, other_metadata = trees.default_registry.flatten_one_level(second)
     items, others = tuple(items), tuple(others)
     keys, other_keys = _keys(first), _keys(second)
     if len(items) != len(others):
@@ -77,7 +69,7 @@ def _differences(
 
 
 def prefix_errors(
-    prefix_tree: Any, full_tree: Any, is_leaf: IsLeaf = None
+    prefix_tree: Any, full_tree: Any, is_leaf: trees.IsLeaf = None
 ) -> list[Explanation]:
     """Why one tree is not a prefix of another: an explanation for each such place.
 
@@ -88,13 +80,15 @@ def prefix_errors(
     return [_explain(*difference) for difference in found]
 
 
-def _explain(path: KeyPath, what: str, first: tuple, second: tuple) -> Explanation:
+def _explain(
+    path: trees.KeyPath, what: str, first: tuple, second: tuple
+) -> Explanation:
     title, detail = _PREFIX_TEXTS[what](*first, *second)
 
     def make(name: str) -> ValueError:
         return ValueError(
-            f"pytree structure error: {title} at key path\n    {name}{keystr(path)}\n"
-            f"There the prefix {name} {detail}"
+            f"pytree structure error: {title} at key path\n    {name}"
+            f"{trees.keystr(path)}\nThere the prefix {name} {detail}"
         )
 
     return make
@@ -151,8 +145,8 @@ _PREFIX_TEXTS: dict[str, Callable[..., tuple[str, str]]] = {
 
 
 def equality_errors(
-    tree1: Any, tree2: Any, is_leaf: IsLeaf = None
-) -> Iterator[tuple[KeyPath, str, str, str]]:
+    tree1: Any, tree2: Any, is_leaf: trees.IsLeaf = None
+) -> Iterator[tuple[trees.KeyPath, str, str, str]]:
     """How two trees differ in structure: (path, first, second, explanation).
 
     Each reads as a sentence: "at `keystr(path)` the first is a `first` and the second
@@ -184,8 +178,8 @@ class _Leaf:
 
 
 def equality_errors_pytreedef(
-    tree1: PyTreeDef, tree2: PyTreeDef
-) -> Iterator[tuple[KeyPath, str, str, str]]:
+    tree1: trees.PyTreeDef, tree2: trees.PyTreeDef
+) -> Iterator[tuple[trees.KeyPath, str, str, str]]:
     """`equality_errors` of two structures."""
     leaf = _Leaf()
     return equality_errors(

@@ -11,15 +11,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.core import errors
+from minijax.core import errors, trees
 from minijax.core.language import DebugInfo
 from minijax.core.signatures import CallSignature, JitOptions, argnums_tuple, fun_place
-from minijax.core.trees import (
-    broadcast_prefix_to_treedef,
-    tree_flatten,
-    tree_leaves,
-    tree_unflatten,
-)
 from minijax.transforms.wrapped_functions import (
     Store,
     WrappedFun,
@@ -60,8 +54,8 @@ def flatten_fun(f: Callable, store: Store, in_tree: Any, *leaves: Any) -> list[A
     Called as `flatten_fun(wrapped, in_tree)` with the tree of `(args, kwargs)`; returns
     the flat function, and a function that gives the tree after the call.
     """
-    args, kwargs = tree_unflatten(in_tree, leaves)
-    outputs, tree = tree_flatten(f(*args, **kwargs))
+    args, kwargs = trees.tree_unflatten(in_tree, leaves)
+    outputs, tree = trees.tree_flatten(f(*args, **kwargs))
     store.store(tree)
     return outputs
 
@@ -71,7 +65,7 @@ def flatten_fun_nokwargs(
     f: Callable, store: Store, in_tree: Any, *leaves: Any
 ) -> list[Any]:
     """`flatten_fun` for positional arguments only."""
-    outputs, tree = tree_flatten(f(*tree_unflatten(in_tree, leaves)))
+    outputs, tree = trees.tree_flatten(f(*trees.tree_unflatten(in_tree, leaves)))
     store.store(tree)
     return outputs
 
@@ -138,13 +132,13 @@ def donation_vector(
 
     Without `kws` the tree is that of the positional arguments alone.
     """
-    tree = tree_unflatten(in_tree, range(in_tree.num_leaves))
+    tree = trees.tree_unflatten(in_tree, range(in_tree.num_leaves))
     args, kwargs = tree if kws else (tree, {})
     flags: list[bool] = []
     for position, arg in enumerate(args):
-        flags += [position in donate_argnums] * len(tree_leaves(arg))
+        flags += [position in donate_argnums] * len(trees.tree_leaves(arg))
     for name in sorted(kwargs):
-        flags += [name in donate_argnames] * len(tree_leaves(kwargs[name]))
+        flags += [name in donate_argnames] * len(trees.tree_leaves(kwargs[name]))
     return tuple(flags)
 
 
@@ -182,7 +176,7 @@ def flatten_axes(
     adds that axes for several arguments stand in a tuple.
     """
     try:
-        return broadcast_prefix_to_treedef(
+        return trees.broadcast_prefix_to_treedef(
             (axis_tree, 0) if kws else axis_tree, treedef
         )
     except ValueError:

@@ -10,13 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes, errors, shaping
-from minijax.core.api import (
-    check_grad_input,
-    check_grad_output,
-    function_of,
-    positions_of,
-)
+from minijax.core import api, dtypes, errors, shaping
 from minijax.core.errors import api_boundary
 from minijax.core.language import get_aval
 from minijax.core.signatures import argnums_tuple, check_callable, wraps
@@ -56,7 +50,7 @@ def jacfwd(
         value, columns, *aux = vmap(push, out_axes=out_axes)(_standard_basis(primals))
         for leaf in tree_leaves(value):
             if holomorphic:
-                check_grad_output("jacfwd", True, leaf)
+                api.check_grad_output("jacfwd", True, leaf)
         jacobian = tree_map(
             lambda y, jac: _unravel(primals, -1, y, jac), value, columns
         )
@@ -81,10 +75,10 @@ def jacrev(
 
     def compute(partial_fun: Callable, dynamic: tuple) -> tuple:
         for leaf in tree_leaves(dynamic):
-            check_grad_input("jacrev", holomorphic, allow_int, leaf)
+            api.check_grad_input("jacrev", holomorphic, allow_int, leaf)
         value, pullback, *aux = vjp(partial_fun, *dynamic, has_aux=has_aux)
         for leaf in tree_leaves(value):
-            check_grad_output("jacrev", holomorphic, leaf)
+            api.check_grad_output("jacrev", holomorphic, leaf)
         rows = vmap(pullback)(_standard_basis(value))
         rows = rows[0] if single else rows
         example = dynamic[0] if single else dynamic
@@ -116,9 +110,9 @@ def _jacobian(name: str, fun: Callable, argnums: Any, compute: Callable) -> Call
                 f"{name} got argnums={argnums} and was called with {len(args)} "
                 "positional arguments. Pass those to differentiate by position."
             )
-        positions = positions_of(numbers, args)
+        positions = api.positions_of(numbers, args)
         dynamic = tuple(args[position] for position in positions)
-        partial_fun = function_of(positions, fun, args, kwargs)
+        partial_fun = api.function_of(positions, fun, args, kwargs)
         jacobian, *aux = compute(partial_fun, dynamic)
         return (jacobian, aux[0]) if aux else jacobian
 

@@ -18,21 +18,13 @@ In JAX: `interpreters/partial_eval.py`, `partial_eval_jaxpr_nounits_fwd`.
 
 from __future__ import annotations
 
-from minijax.core import source_info
+from minijax.core import partial_eval, source_info
 from minijax.core.language import (
     ClosedJaxpr,
     DropVar,
     Jaxpr,
     set_current_trace,
     weakref_lru_cache,
-)
-from minijax.core.partial_eval import (
-    DynamicJaxprTrace,
-    JaxprTrace,
-    allowed_sources,
-    convert_constvars_jaxpr,
-    split_forwarded,
-    split_program,
 )
 from minijax.core.rules import Flags
 from minijax.transforms.residual_order import residual_order
@@ -58,9 +50,9 @@ def partial_eval_jaxpr(
     In JAX: `partial_eval.py`, `partial_eval_jaxpr_nounits_fwd`.
     """
     debug_info = closed.jaxpr.debug_info
-    known_trace = DynamicJaxprTrace(debug_info)
-    unknown_trace = DynamicJaxprTrace(debug_info, dead_code=True)
-    trace = JaxprTrace(known_trace, unknown_trace)
+    known_trace = partial_eval.DynamicJaxprTrace(debug_info)
+    unknown_trace = partial_eval.DynamicJaxprTrace(debug_info, dead_code=True)
+    trace = partial_eval.JaxprTrace(known_trace, unknown_trace)
     args = [
         (unknown_trace if unknown else known_trace).new_arg(aval)
         for aval, unknown in zip(closed.in_avals, unknown_in, strict=True)
@@ -78,15 +70,17 @@ def partial_eval_jaxpr(
     unknown_jaxpr.constvars = [unknown_jaxpr.constvars[index] for index in order]
     residuals = [residuals[index] for index in order]
     known_args = [arg for arg, unknown in zip(args, unknown_in) if not unknown]
-    sources = allowed_sources(closed.consts, known_args, forwardable)
-    forwarded, new_residuals = split_forwarded(residuals, sources)
+    sources = partial_eval.allowed_sources(closed.consts, known_args, forwardable)
+    forwarded, new_residuals = partial_eval.split_forwarded(residuals, sources)
     known_outputs = [out for out, unknown in zip(outputs, unknown_out) if not unknown]
     known = ClosedJaxpr(*known_trace.finish([*known_outputs, *new_residuals]))
-    unknown_closed = ClosedJaxpr(convert_constvars_jaxpr(_drop_unread(unknown_jaxpr)))
+    unknown_closed = ClosedJaxpr(
+        partial_eval.convert_constvars_jaxpr(_drop_unread(unknown_jaxpr))
+    )
     return known, unknown_closed, unknown_out, forwarded
 
 
-@split_program.attach
+@partial_eval.split_program.attach
 def split_program_of_jit(closed: ClosedJaxpr, unknown_in: Flags) -> tuple:
     """`partial_eval_jaxpr`, for the rule of `jit_p`."""
     return partial_eval_jaxpr(closed, tuple(unknown_in))

@@ -17,15 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from minijax.core.language import (
-    Jaxpr,
-    JaxprEqn,
-    Literal,
-    Trace,
-    Var,
-    eval_jaxpr,
-    set_current_trace,
-)
+from minijax.core import language
 from minijax.primitives.refs.ref_effects import (
     AccumEffect,
     InternalMutableArrayEffect,
@@ -35,7 +27,9 @@ from minijax.transforms.walking import run_equations
 from minijax.values.inner_programs import inner_programs
 
 
-def unknown_refs(jaxpr: Jaxpr, unknown_in: Sequence[bool]) -> set[Var]:
+def unknown_refs(
+    jaxpr: language.Jaxpr, unknown_in: Sequence[bool]
+) -> set[language.Var]:
     """The refs that a program makes with known contents and writes unknown ones to."""
     if not any(isinstance(e, InternalMutableArrayEffect) for e in jaxpr.effects):
         return set()
@@ -50,7 +44,7 @@ def unknown_refs(jaxpr: Jaxpr, unknown_in: Sequence[bool]) -> set[Var]:
     }
 
 
-def _spread(jaxpr: Jaxpr, unknown: set[Var]) -> None:
+def _spread(jaxpr: language.Jaxpr, unknown: set[language.Var]) -> None:
     """Add to `unknown` all that depends on it, and refs to which it is written."""
     while True:
         size = len(unknown)
@@ -60,7 +54,7 @@ def _spread(jaxpr: Jaxpr, unknown: set[Var]) -> None:
             return
 
 
-def _spread_eqn(eqn: JaxprEqn, unknown: set[Var]) -> None:
+def _spread_eqn(eqn: language.JaxprEqn, unknown: set[language.Var]) -> None:
     flags = [v in unknown for v in eqn.invars]
     if not any(flags):
         return
@@ -81,7 +75,9 @@ def _spread_eqn(eqn: JaxprEqn, unknown: set[Var]) -> None:
         if not program.decides:
             ends += zip(eqn.outvars, inner.outvars)
         unknown.update(
-            outer for outer, own in ends if own in inside and type(outer) is not Literal
+            outer
+            for outer, own in ends
+            if own in inside and type(outer) is not language.Literal
         )
     if programs:
         return
@@ -92,23 +88,23 @@ def _spread_eqn(eqn: JaxprEqn, unknown: set[Var]) -> None:
 
 
 def eval_split(
-    jaxpr: Jaxpr,
+    jaxpr: language.Jaxpr,
     consts: Sequence[Any],
     unknown_in: Sequence[bool],
-    unknown: Trace,
+    unknown: language.Trace,
     args: Sequence[Any],
 ) -> list[Any]:
     """`core.eval_jaxpr`, except that unknown refs are made in the trace `unknown`."""
     refs = unknown_refs(jaxpr, unknown_in)
     if not refs:
-        return eval_jaxpr(jaxpr, consts, *args)
+        return language.eval_jaxpr(jaxpr, consts, *args)
     env: dict[Any, Any] = dict(zip(jaxpr.constvars, consts))
     env.update(zip(jaxpr.invars, args))
 
-    def step(eqn: JaxprEqn, inputs: list[Any]) -> Any:
+    def step(eqn: language.JaxprEqn, inputs: list[Any]) -> Any:
         if refs.isdisjoint(eqn.outvars):
             return eqn.primitive.rebind(inputs, eqn.params)
-        with set_current_trace(unknown):
+        with language.set_current_trace(unknown):
             return eqn.primitive.rebind(inputs, eqn.params)
 
     return run_equations(jaxpr, env, step)

@@ -11,14 +11,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import api, errors, sums
+from minijax.core import api, errors, sums, trees
 from minijax.core.signatures import check_callable, wraps
-from minijax.core.trees import (
-    broadcast_prefix_to_treedef,
-    tree_flatten,
-    tree_leaves,
-    tree_unflatten,
-)
 from minijax.support.tree_prefix import prefix_errors
 
 
@@ -61,7 +55,7 @@ def vmap(
             f"the positional arguments passed to the function, but got {in_axes}."
         )
     for axes, name in ((in_axes, "in_axes"), (out_axes, "out_axes")):
-        for leaf in tree_leaves(axes):
+        for leaf in trees.tree_leaves(axes):
             if not _is_axis(leaf):
                 raise errors.type_error(
                     f"vmap {name} must be an int, None, or (nested) container with "
@@ -73,14 +67,14 @@ def vmap(
     @errors.api_boundary
     @wraps(fun)
     def vmap_f(*args: Any, **kwargs: Any) -> Any:
-        leaves, in_tree = tree_flatten((args, kwargs))
+        leaves, in_tree = trees.tree_flatten((args, kwargs))
         axes = _flat_axes("vmap in_axes", (in_axes, 0), in_tree)
         batch, outputs, dims, out_tree = api.batched(
             fun, leaves, in_tree, axes, axis_name, axis_size, spmd_axis_name
         )
         wanted = _flat_axes("vmap out_axes", out_axes, out_tree)
         moved = map(move, repeat(batch), outputs, dims, wanted)
-        return tree_unflatten(out_tree, moved)
+        return trees.tree_unflatten(out_tree, moved)
 
     return vmap_f
 
@@ -95,10 +89,10 @@ def _flat_axes(name: str, axes: Any, tree: Any) -> list:
     ValueError, saying where, if it is not.
     """
     try:
-        return broadcast_prefix_to_treedef(axes, tree)
+        return trees.broadcast_prefix_to_treedef(axes, tree)
     except ValueError:
         pass
-    value = tree_unflatten(tree, [object()] * tree.num_leaves)
+    value = trees.tree_unflatten(tree, [object()] * tree.num_leaves)
     if name == "vmap in_axes":  # those of keyword arguments are no user's
         axes, value = axes[0], value[0]
         if isinstance(axes, tuple) and len(axes) != len(value):

@@ -12,20 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes
-from minijax.core.avals import (
-    AbstractValue,
-    ShapedArray,
-    canonicalize_shape,
-    intern_lock,
-    shaped_abstractify,
-)
+from minijax.core import avals, dtypes
 from minijax.core.state import state
 from minijax.support.devices.layouts import Format
 from minijax.support.devices.shardings import NamedSharding, PartitionSpec, Sharding
 
 
-class AbstractRef(AbstractValue):
+class AbstractRef(avals.AbstractValue):
     """The type of a mutable reference to an array of type `inner_aval`.
 
     `kind` is None, or "no_grad_no_remat" for a ref that takes no part in derivatives.
@@ -36,15 +29,15 @@ class AbstractRef(AbstractValue):
     __slots__ = ("inner_aval", "memory_space", "kind", "__weakref__")
     _interned: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
 
-    inner_aval: ShapedArray
+    inner_aval: avals.ShapedArray
     memory_space: Any
     kind: Any
 
     def __new__(
-        cls, inner_aval: ShapedArray, memory_space: Any = None, kind: Any = None
+        cls, inner_aval: avals.ShapedArray, memory_space: Any = None, kind: Any = None
     ) -> AbstractRef:
         key = (inner_aval, memory_space, kind)
-        with intern_lock:
+        with avals.intern_lock:
             ref = cls._interned.get(key)
             if ref is None:
                 ref = object.__new__(cls)
@@ -65,7 +58,7 @@ class AbstractRef(AbstractValue):
     manual_axis_type = property(lambda self: self.inner_aval.manual_axis_type)
     vma = property(lambda self: self.inner_aval.vma)
 
-    def of(self, inner_aval: ShapedArray) -> AbstractRef:
+    def of(self, inner_aval: avals.ShapedArray) -> AbstractRef:
         """The type of a ref of the same sort with another content."""
         return AbstractRef(inner_aval, self.memory_space, self.kind)
 
@@ -86,7 +79,7 @@ class AbstractRef(AbstractValue):
         return self.str_short()
 
 
-class AbstractToken(AbstractValue):
+class AbstractToken(avals.AbstractValue):
     """The type of a token, which orders effects in compiled programs."""
 
     __slots__ = ()
@@ -137,7 +130,7 @@ class ShapeDtypeStruct:
                 "ShapeDtypeStruct: sharding is a Sharding, a PartitionSpec or a Format,"
                 f" got {sharding!r} of type {type(sharding).__name__}."
             )
-        self.shape = canonicalize_shape(shape)
+        self.shape = avals.canonicalize_shape(shape)
         self.dtype = dtype if dtypes.is_extended(dtype) else np.dtype(dtype)
         self.format = (
             sharding if isinstance(sharding, Format) else Format(None, sharding)
@@ -150,7 +143,7 @@ class ShapeDtypeStruct:
 
         Raises NotImplementedError for a ref.
         """
-        aval = shaped_abstractify(x)
+        aval = avals.shaped_abstractify(x)
         if isinstance(aval, AbstractRef):
             raise NotImplementedError(
                 "ShapeDtypeStruct.like takes arrays, got a ref. Read it: like(x[...])."
@@ -202,8 +195,8 @@ class ShapeDtypeStruct:
         return hash(self._key())
 
 
-def struct_aval(struct: ShapeDtypeStruct) -> ShapedArray:
+def struct_aval(struct: ShapeDtypeStruct) -> avals.ShapedArray:
     dtype = struct.dtype
     if not dtypes.is_extended(dtype):
         dtype = dtypes.canonicalize_dtype(dtype)
-    return ShapedArray(struct.shape, dtype, struct.weak_type)
+    return avals.ShapedArray(struct.shape, dtype, struct.weak_type)

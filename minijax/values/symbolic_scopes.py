@@ -13,14 +13,8 @@ import operator
 from collections.abc import Sequence
 from typing import Any
 
+from minijax.core import trees
 from minijax.core.avals import aval_of_description, get_aval
-from minijax.core.trees import (
-    broadcast_prefix_to_treedef,
-    keystr,
-    tree_flatten,
-    tree_flatten_with_path,
-    tree_unflatten,
-)
 from minijax.values import symbolic_sizes
 from minijax.values.ref_avals import ShapeDtypeStruct
 from minijax.values.symbolic_sizes import Size, is_symbolic, terms_of
@@ -285,23 +279,23 @@ def symbolic_args_specs(
     Raises ValueError for a shape that does not fit its argument.
     """
     scope = _scope_of(scope, constraints)
-    leaves, tree = tree_flatten(args)
+    leaves, tree = trees.tree_flatten(args)
     specs = _specs_for(shapes_specs, tree)
-    paths = [path for path, _ in tree_flatten_with_path(args)[0]]
+    paths = [path for path, _ in trees.tree_flatten_with_path(args)[0]]
     structs = []
     for leaf, spec, path in zip(leaves, specs, paths):
         aval = aval_of_description.get(type(leaf), get_aval)(leaf)
         try:
             shape = symbolic_shape(spec, scope=scope, like=aval.shape)
         except ValueError as error:
-            error.add_note(f"This is the shape of args{keystr(path)}.")
+            error.add_note(f"This is the shape of args{trees.keystr(path)}.")
             raise
         structs.append(ShapeDtypeStruct(shape, aval.dtype, weak_type=aval.weak_type))
-    return tree_unflatten(tree, structs)
+    return trees.tree_unflatten(tree, structs)
 
 
 def _specs_for(shapes_specs: Any, tree: Any) -> list[Any]:
     # None stands for a known shape, so it is not an empty tree here.
     if shapes_specs is None or isinstance(shapes_specs, str):
         return [shapes_specs] * tree.num_leaves
-    return broadcast_prefix_to_treedef(shapes_specs, tree)
+    return trees.broadcast_prefix_to_treedef(shapes_specs, tree)

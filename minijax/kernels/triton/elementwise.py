@@ -15,13 +15,7 @@ from minijax.backend.dialects import dialect
 from minijax.core import arithmetic as elementwise
 from minijax.kernels.kernel_arithmetic import one_operation
 from minijax.kernels.kernel_rules import RuleContext, kind_of
-from minijax.kernels.triton.kernel_context import (
-    element_type,
-    rule,
-    shape_of,
-    tensor_type,
-    value_type,
-)
+from minijax.kernels.triton import kernel_context
 
 # Primitives that have a function in libdevice; float32's ends in f.
 _NAMES = (
@@ -32,10 +26,10 @@ _NAMES = (
 )
 _FUNCTIONS = {name: f"__nv_{name}" for name in _NAMES} | {"erf_inv": "__nv_erfinv"}
 
-rule("abs")(one_operation(float="math.absf", int="math.absi"))
+kernel_context.rule("abs")(one_operation(float="math.absf", int="math.absi"))
 
 
-@rule(*_FUNCTIONS)
+@kernel_context.rule(*_FUNCTIONS)
 def _function(ctx: RuleContext, *values: Any, **params: Any) -> Any:
     """A call of libdevice's function."""
     (aval,) = ctx.avals_out
@@ -55,39 +49,39 @@ def _called(name: str, values: Sequence[Any], aval: Any) -> Any:
     arith = dialect("arith")
     wide = aval.dtype.itemsize < 4
     if wide:
-        kind = value_type(aval.update(dtype=np.dtype(np.float32)))
+        kind = kernel_context.value_type(aval.update(dtype=np.dtype(np.float32)))
         values = [arith.extf(kind, value) for value in values]
     if aval.dtype.itemsize < 8:
         name = f"{name}f"
     kind = values[0].type
     result = dialect("tt").extern_elementwise(kind, values, "", "", name, True)
-    return arith.truncf(value_type(aval), result) if wide else result
+    return arith.truncf(kernel_context.value_type(aval), result) if wide else result
 
 
-@rule("round")
+@kernel_context.rule("round")
 def _round(ctx: RuleContext, x: Any, *, rounding_method: Any) -> Any:
     """To the nearest integer; halves to the even one, or away from zero."""
     name = "__nv_rint" if "EVEN" in rounding_method.name else "__nv_round"
     return _called(name, [x], ctx.avals_in[0])
 
 
-@rule("multiple_of")
+@kernel_context.rule("multiple_of")
 def _multiple_of(ctx: RuleContext, x: Any, **_: Any) -> Any:
     """What is a multiple is found out by Triton itself."""
     return x
 
 
-@rule("reciprocal")
+@kernel_context.rule("reciprocal")
 def _reciprocal(ctx: RuleContext, x: Any, **_: Any) -> Any:
     return ctx.lower_fun(lambda x: elementwise.div(1.0, x), x)
 
 
-@rule("bitcast_convert_type")
+@kernel_context.rule("bitcast_convert_type")
 def _bitcast(ctx: RuleContext, x: Any, *, new_dtype: Any) -> Any:
     if np.dtype(new_dtype).itemsize != ctx.avals_in[0].dtype.itemsize:
         raise NotImplementedError("a bitcast to another width: do it before.")
-    element, shape = element_type(new_dtype), shape_of(x)
-    target = tensor_type(shape, element) if shape else element
+    element, shape = kernel_context.element_type(new_dtype), kernel_context.shape_of(x)
+    target = kernel_context.tensor_type(shape, element) if shape else element
     if x.type == target:
         return x
     return dialect("tt").bitcast(target, x)

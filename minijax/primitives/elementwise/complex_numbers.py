@@ -14,22 +14,14 @@ from typing import Any
 import numpy as np
 
 from minijax.core import arithmetic as elementwise
-from minijax.core import dtypes, hlo
+from minijax.core import dtypes, hlo, rules
 from minijax.core.language import get_aval
-from minijax.core.rules import (
-    complexes,
-    def_linear,
-    is_linear,
-    nary,
-    scalar_like,
-    unary,
-)
 from minijax.core.shaping import compare
 from minijax.primitives.shape import broadcasting
 
 
 def _zero(like: Any) -> Any:
-    return scalar_like(get_aval(like).strip_weak_type(), 0)
+    return rules.scalar_like(get_aval(like).strip_weak_type(), 0)
 
 
 def is_complex(x: Any) -> bool:
@@ -44,13 +36,13 @@ def _complex_dtype(dtype) -> Any:
     return np.result_type(dtype, np.complex64)
 
 
-real_p = unary("real", complexes, np.real, "real", _real_dtype)
-def_linear(real_p, lambda ct, x: [complex(ct, _zero(ct))])
+real_p = rules.unary("real", rules.complexes, np.real, "real", _real_dtype)
+rules.def_linear(real_p, lambda ct, x: [complex(ct, _zero(ct))])
 
-imag_p = unary("imag", complexes, np.imag, "imag", _real_dtype)
-def_linear(imag_p, lambda ct, x: [complex(_zero(ct), elementwise.neg(ct))])
+imag_p = rules.unary("imag", rules.complexes, np.imag, "imag", _real_dtype)
+rules.def_linear(imag_p, lambda ct, x: [complex(_zero(ct), elementwise.neg(ct))])
 
-complex_p = nary(
+complex_p = rules.nary(
     "complex",
     [{np.float32, np.float64}] * 2,
     lambda x, y: x + 1j * y,
@@ -58,12 +50,12 @@ complex_p = nary(
     result_dtype=lambda x, y: _complex_dtype(x.dtype),
 )
 # Cotangents pair with tangents without conjugation, hence the sign (as in JAX).
-def_linear(
+rules.def_linear(
     complex_p,
     lambda ct, x, y: [
-        elementwise.unbroadcast(x.aval, real(ct)) if is_linear(x) else None,
+        elementwise.unbroadcast(x.aval, real(ct)) if rules.is_linear(x) else None,
         elementwise.unbroadcast(y.aval, imag(elementwise.neg(ct)))
-        if is_linear(y)
+        if rules.is_linear(y)
         else None,
     ],
 )
@@ -75,14 +67,14 @@ def _conj(x: Any) -> Any:
     return complex(x, broadcasting.full_like(x, 0))
 
 
-conj_p = unary(
+conj_p = rules.unary(
     "conj",
-    complexes | {np.float32, np.float64},
+    rules.complexes | {np.float32, np.float64},
     lambda x, input_dtype: np.conj(x).astype(_complex_dtype(x.dtype)),
     lambda ctx, x, input_dtype: ctx.lower_fun(_conj, x),
     _complex_dtype,
 )
-def_linear(
+rules.def_linear(
     conj_p,
     lambda ct, x, input_dtype: [
         conj(ct) if dtypes.issubdtype(input_dtype, np.complexfloating) else real(ct)

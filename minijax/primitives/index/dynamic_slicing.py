@@ -36,12 +36,7 @@ from minijax.core.rules import (
     is_linear,
     scalar_like,
 )
-from minijax.primitives.index import gathering, scattering
-from minijax.primitives.index.index_vectors import (
-    GatherDimensionNumbers,
-    GatherScatterMode,
-    ScatterDimensionNumbers,
-)
+from minijax.primitives.index import gathering, index_vectors, scattering
 from minijax.primitives.index.indexers import ds
 from minijax.primitives.refs.mutable_arrays import RefAccumulator
 from minijax.primitives.shape import broadcasting, joining, slicing
@@ -206,7 +201,7 @@ def _dynamic_slice_batch(axis_data, args, dims, *, slice_sizes) -> Any:
     axes = tuple(range(len(starts)))
     indices, indices_dim = _stacked_starts(axis_data, starts, start_dims)
     params = {**_CLIPPED, "slice_sizes": slice_sizes, "fill_value": None}
-    params["dimension_numbers"] = GatherDimensionNumbers(axes, (), axes)
+    params["dimension_numbers"] = index_vectors.GatherDimensionNumbers(axes, (), axes)
     operands, dims = [x, indices], [dim, indices_dim]
     return gathering.gather_p.batch(axis_data, operands, dims, **params)  # type: ignore
 
@@ -215,7 +210,7 @@ def _dynamic_slice_batch(axis_data, args, dims, *, slice_sizes) -> Any:
 _CLIPPED = {
     "unique_indices": True,
     "indices_are_sorted": True,
-    "mode": GatherScatterMode.CLIP,
+    "mode": index_vectors.GatherScatterMode.CLIP,
 }
 
 
@@ -401,7 +396,7 @@ def _update_batch(axis_data, args, dims) -> Any:
     axes = tuple(range(len(starts)))
     indices, indices_dim = _stacked_starts(axis_data, starts, start_dims)
     params = {**_CLIPPED, "update_jaxpr": None, "update_consts": ()}
-    params["dimension_numbers"] = ScatterDimensionNumbers(axes, (), axes)
+    params["dimension_numbers"] = index_vectors.ScatterDimensionNumbers(axes, (), axes)
     operands, dims = [x, indices, update], [dim, indices_dim, update_dim]
     return scattering.scatter_p.batch(axis_data, operands, dims, **params)  # type: ignore
 

@@ -23,13 +23,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import arithmetic as elementwise
-from minijax.core import dtypes, hlo, rules, shaping
-from minijax.core.language import (
-    ShapedArray,
-    canonicalize_shape,
-    get_aval,
-    physical_aval,
-)
+from minijax.core import dtypes, hlo, language, rules, shaping
 from minijax.core.rules import Shape, Zero, instantiate, is_linear, moveaxis, not_mapped
 from minijax.primitives.elementwise import comparing
 from minijax.primitives.index.index_vectors import (
@@ -103,7 +97,9 @@ def _result_shape(
     return tuple(shape)
 
 
-def _gather_dtype(operand: ShapedArray, indices: ShapedArray, **_) -> Any:
+def _gather_dtype(
+    operand: language.ShapedArray, indices: language.ShapedArray, **_
+) -> Any:
     if not dtypes.issubdtype(indices.dtype, np.integer):
         raise ValueError(
             f"indices must have an integer type, got {indices.dtype.name}."
@@ -165,7 +161,7 @@ def _gather_transpose(ct, operand, indices, *, dimension_numbers, **params) -> l
     if not is_linear(operand):
         return [None, None]
     del params["slice_sizes"], params["fill_value"]
-    dtype = dtypes.canonicalize_dtype(get_aval(ct).dtype)
+    dtype = dtypes.canonicalize_dtype(language.get_aval(ct).dtype)
     zeros = instantiate(Zero(operand.aval.update(dtype=dtype)))
     numbers = ScatterDimensionNumbers(*dimension_numbers)
     return [scatter_add(zeros, indices, ct, numbers, **params), None]
@@ -230,11 +226,11 @@ def _gather_lowering(
     operand_aval, indices_aval = ctx.avals_in
     (out_aval,) = ctx.avals_out
     numbers = dimension_numbers
-    physical = physical_aval(operand_aval)
+    physical = language.physical_aval(operand_aval)
     if physical is not operand_aval:
         # The bits of a typed key are more axes of every block.
         slice_sizes = (*slice_sizes, *physical.shape[operand_aval.ndim :])
-        out_physical = physical_aval(out_aval)
+        out_physical = language.physical_aval(out_aval)
         trailing = range(out_aval.ndim, out_physical.ndim)
         numbers = numbers._replace(offset_dims=(*numbers.offset_dims, *trailing))
         ctx = ctx.replace(avals_in=[physical, indices_aval], avals_out=[out_physical])
@@ -289,7 +285,7 @@ def _gather_or_fill(
     dtype = np.dtype(np.int64 if large else np.int32)
     bounds = [shape[axis] - slice_sizes[axis] for axis in numbers.start_index_map]
     indices = shaping.convert_element_type(indices, dtype)
-    batch_rank = get_aval(indices).ndim - 1
+    batch_rank = language.get_aval(indices).ndim - 1
     limit = expand_dims(_vector(bounds, dtype), tuple(range(batch_rank)))
     fits = comparing.bitwise_and(
         elementwise.ge(indices, dtype.type(0)), elementwise.le(indices, limit)
@@ -371,7 +367,7 @@ def gather(
         operand,
         start_indices,
         dimension_numbers=dimension_numbers,
-        slice_sizes=canonicalize_shape(slice_sizes),
+        slice_sizes=language.canonicalize_shape(slice_sizes),
         unique_indices=bool(unique_indices),
         indices_are_sorted=bool(indices_are_sorted),
         mode=mode,

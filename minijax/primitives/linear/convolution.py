@@ -17,16 +17,9 @@ import numpy as np
 
 from minijax.backend import hlo_parts
 from minijax.core import arithmetic as elementwise
-from minijax.core import dtypes, hlo, shaping
+from minijax.core import dtypes, hlo, rules, shaping
 from minijax.core.dot import precision_attribute
 from minijax.core.language import ShapedArray, get_aval
-from minijax.core.rules import (
-    Shape,
-    def_bilinear,
-    final_sharding,
-    not_mapped,
-    standard_primitive,
-)
 from minijax.primitives.elementwise import complex_numbers
 from minijax.primitives.linear import products
 from minijax.primitives.linear.convolution_shapes import (
@@ -45,7 +38,7 @@ from minijax.primitives.shape import broadcasting, rearranging
 from minijax.primitives.shape.rearranging import split_axis
 
 
-def _conv_shape(lhs: ShapedArray, rhs: ShapedArray, **params) -> Shape:
+def _conv_shape(lhs: ShapedArray, rhs: ShapedArray, **params) -> rules.Shape:
     name = "conv_general_dilated"
     window_strides, padding = params["window_strides"], params["padding"]
     feature_group_count = params["feature_group_count"]
@@ -149,7 +142,7 @@ def _conv_meaning(lhs, rhs, *, preferred_element_type, **params) -> np.ndarray:
     return np.transpose(out, np.argsort(out_spec)).astype(dtype)
 
 
-conv_general_dilated_p = standard_primitive(
+conv_general_dilated_p = rules.standard_primitive(
     "conv_general_dilated", _conv_shape, _conv_dtype, meaning=_conv_meaning
 )
 
@@ -268,7 +261,7 @@ def _transpose_kernel(ct: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
     return _as_dtype(out, rhs.aval.dtype)
 
 
-def_bilinear(conv_general_dilated_p, _transpose_image, _transpose_kernel)
+rules.def_bilinear(conv_general_dilated_p, _transpose_image, _transpose_kernel)
 
 
 @conv_general_dilated_p.def_batch
@@ -284,14 +277,14 @@ def _conv_batch(axis_data, args, dims, **params) -> tuple:
     if size == 0:
         return _empty_batch(lhs, rhs, lhs_dim, rhs_dim, params), 0
     features, batches = params["feature_group_count"], params["batch_group_count"]
-    if rhs_dim is not_mapped:
+    if rhs_dim is rules.not_mapped:
         if batches == 1:
             lhs = _axis_into(lhs_dim, lhs_spec[0], lhs)
         else:
             lhs = _axis_behind_groups(lhs_dim, lhs_spec[0], batches, lhs)
         out = conv_general_dilated(lhs, rhs, **params)
         return split_axis(out, out_spec[0], size), out_spec[0]
-    if lhs_dim is not_mapped:
+    if lhs_dim is rules.not_mapped:
         groups = max(features, batches)
         if groups == 1:
             rhs = _axis_into(rhs_dim, rhs_spec[0], rhs)
@@ -316,7 +309,7 @@ def _conv_batch(axis_data, args, dims, **params) -> tuple:
 def _empty_batch(lhs, rhs, lhs_dim, rhs_dim, params) -> Any:
     """No examples: no convolution either, only the shape."""
     avals: list[Any] = [
-        aval if dim is not_mapped else aval.mapped(0, dim)
+        aval if dim is rules.not_mapped else aval.mapped(0, dim)
         for aval, dim in ((get_aval(lhs), lhs_dim), (get_aval(rhs), rhs_dim))
     ]
     shape = (0, *_conv_shape(*avals, **params))
@@ -445,7 +438,7 @@ def conv_general_dilated(
         batch_group_count=batch_group_count,
         precision=canonicalize_precision(precision),
         preferred_element_type=preferred_element_type,
-        out_sharding=final_sharding(out_sharding, "conv_general_dilated"),
+        out_sharding=rules.final_sharding(out_sharding, "conv_general_dilated"),
     )
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.core import dtypes
+from minijax.core import dtypes, rules
 from minijax.core.array import Array, put, wrap_as
 from minijax.core.language import (
     Primitive,
@@ -23,13 +23,6 @@ from minijax.core.language import (
     get_aval,
     register,
     type_of_application,
-)
-from minijax.core.rules import (
-    batch_at_front,
-    broadcast_shapes_of_operands,
-    broadcasting_batch,
-    def_zero_jvp,
-    elementwise_batch,
 )
 from minijax.core.shaping import compare
 from minijax.core.state import state
@@ -146,12 +139,12 @@ def _key_primitive(
     primitive = register(Primitive(name))
     primitive.def_abstract_eval(type_rule)
     primitive.without("meaning", "NumPy has no keys; tests compare the bits with JAX's")
-    def_zero_jvp(primitive)
+    rules.def_zero_jvp(primitive)
     if words is not None:
         primitive.def_lowering(
             lambda ctx, *args, **params: ctx.lower_fun(words, *args, **params)
         )
-    primitive.def_batch((batch or elementwise_batch)(primitive))
+    primitive.def_batch((batch or rules.elementwise_batch)(primitive))
     return primitive
 
 
@@ -206,7 +199,7 @@ def _wrap_type(words: ShapedArray, *, impl: PRNGImpl) -> ShapedArray:
 
 def _wrap_batch(axis_data, args, dims, *, impl: PRNGImpl) -> tuple[Any, int]:
     # The words of one key stay together, at the end.
-    words = batch_at_front(args[0], dims[0], axis_data)
+    words = rules.batch_at_front(args[0], dims[0], axis_data)
     return random_wrap_p.bind(words, impl=impl), 0
 
 
@@ -321,7 +314,9 @@ def random_fold_in(keys: Any, messages: Any) -> Any:
 
 def _fold_in_type(keys: ShapedArray, messages: ShapedArray) -> ShapedArray:
     check_keys("random_fold_in", keys)
-    shape = broadcast_shapes_of_operands("random_fold_in", [keys.shape, messages.shape])
+    shape = rules.broadcast_shapes_of_operands(
+        "random_fold_in", [keys.shape, messages.shape]
+    )
     return ShapedArray(shape, keys.dtype)
 
 
@@ -332,7 +327,7 @@ def _fold_in_words(keys: Any, messages: Any) -> Any:
 
 
 random_fold_in_p = _key_primitive(
-    "random_fold_in", _fold_in_type, _fold_in_words, broadcasting_batch
+    "random_fold_in", _fold_in_type, _fold_in_words, rules.broadcasting_batch
 )
 
 

@@ -21,7 +21,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import arithmetic as elementwise
-from minijax.core import dtypes, hlo, shaping
+from minijax.core import dtypes, hlo, rules, shaping
 from minijax.core.dot import (
     convert,
     dot_general_dtype,
@@ -33,13 +33,6 @@ from minijax.core.dot import (
     remaining,
 )
 from minijax.core.language import ShapedArray, get_aval
-from minijax.core.rules import (
-    Zero,
-    final_sharding,
-    is_linear,
-    not_mapped,
-    standard_primitive,
-)
 from minijax.primitives.elementwise import comparing
 from minijax.primitives.families import all_at_front, lower_fun
 from minijax.primitives.linear.matmul_precision import canonicalize_precision
@@ -245,7 +238,7 @@ def _ragged_meaning(lhs, rhs, group_sizes, *, ragged_dot_dimension_numbers, **pa
     return dot_general_meaning(lhs, rhs, dimension_numbers=numbers, **_types_of(params))
 
 
-ragged_dot_general_p = standard_primitive(
+ragged_dot_general_p = rules.standard_primitive(
     "ragged_dot_general", _ragged_shape, _ragged_dtype, meaning=_ragged_meaning
 )
 
@@ -320,7 +313,7 @@ def _ragged_jvp(primals, tangents, **params) -> Any:
     out = ragged_dot_general_p.bind(x, y, group_sizes, **params)
     parts = [
         broadcasting.full_like(out, 0)
-        if type(dot) is Zero
+        if type(dot) is rules.Zero
         else ragged_dot_general_p.bind(*operands, group_sizes, **params)
         for dot, operands in ((x_dot, (x_dot, y)), (y_dot, (x, y_dot)))
     ]
@@ -334,17 +327,20 @@ def _ragged_transpose(ct, x, y, group_sizes, *, ragged_dot_dimension_numbers, **
     With a kept ragged axis, that of `x` is ragged as `x` is, and that of `y` sums the
     rows by group. With a contracted one, each group of ct meets the rows of its group.
     """
-    target, other = (x, y) if is_linear(x) else (y, x)
-    ranks = [arg.ndim if is_linear(arg) else get_aval(arg).ndim for arg in (x, y)]
+    target, other = (x, y) if rules.is_linear(x) else (y, x)
+    ranks = [arg.ndim if rules.is_linear(arg) else get_aval(arg).ndim for arg in (x, y)]
     ct_first, numbers, axes = _transposed_numbers(
-        is_linear(x), ranks, get_aval(group_sizes).ndim, ragged_dot_dimension_numbers
+        rules.is_linear(x),
+        ranks,
+        get_aval(group_sizes).ndim,
+        ragged_dot_dimension_numbers,
     )
     operands = (ct, other) if ct_first else (other, ct)
     out = ragged_dot_general(*operands, group_sizes, numbers, **_types_of(params))
     out = shaping.transpose(out, tuple(axes.index(axis) for axis in range(len(axes))))
     if get_aval(out).dtype != target.dtype:
         out = shaping.convert_element_type_to(out, target.dtype, target.aval.weak_type)
-    return [out, None, None] if is_linear(x) else [None, out, None]
+    return [out, None, None] if rules.is_linear(x) else [None, out, None]
 
 
 def _transposed_numbers(
@@ -408,7 +404,7 @@ def _ragged_batch(axis_data, args, dims, *, ragged_dot_dimension_numbers, **para
     JAX asks that all three are mapped in front; here others are brought there.
     """
     numbers = ragged_dot_dimension_numbers
-    lhs_rank = get_aval(args[0]).ndim - (dims[0] is not not_mapped)
+    lhs_rank = get_aval(args[0]).ndim - (dims[0] is not rules.not_mapped)
     mode = _mode(lhs_rank, numbers)
     lhs, rhs, group_sizes = all_at_front(axis_data, args, dims)
     (ragged,) = numbers.lhs_ragged_dimensions
@@ -471,7 +467,7 @@ def ragged_dot_general(
         precision=canonicalize_precision(precision),
         preferred_element_type=preferred_element_type,
         group_offset=group_offset,
-        out_sharding=final_sharding(out_sharding, "ragged_dot_general"),
+        out_sharding=rules.final_sharding(out_sharding, "ragged_dot_general"),
     )
 
 

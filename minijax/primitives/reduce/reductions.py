@@ -19,13 +19,6 @@ from minijax.core import arithmetic as elementwise
 from minijax.core import autodiff, dtypes, hlo, rules, shaping
 from minijax.core.arithmetic import div, eq, mul
 from minijax.core.language import Primitive, ShapedArray, get_aval, register
-from minijax.core.rules import (
-    Shape,
-    Zero,
-    reduction_batch,
-    scalar_like,
-    standard_primitive,
-)
 from minijax.core.shaping import convert_element_type, reshape
 from minijax.core.sums import reduce_sum, reduction, zero
 from minijax.primitives.elementwise import comparing, extrema
@@ -72,7 +65,7 @@ def all_bits(dtype: Any) -> np.ndarray:
 def in_numpy(ufunc: Any, neutral: Callable) -> Callable:
     """The meaning of a reduction that a ufunc of NumPy computes."""
 
-    def meaning(x: Any, *, axes: Shape) -> Any:
+    def meaning(x: Any, *, axes: rules.Shape) -> Any:
         out = ufunc.reduce(x, axis=axes, initial=neutral(x.dtype)[()])
         return np.asarray(out, x.dtype)
 
@@ -114,8 +107,8 @@ def jvp_as_tree(
     flat_shape = (length, *kept_shape)
 
     def flatten(value: Any) -> Any:
-        if type(value) is Zero:
-            return Zero(value.aval.update(shape=flat_shape))
+        if type(value) is rules.Zero:
+            return rules.Zero(value.aval.update(shape=flat_shape))
         return shaping.reshape(value, flat_shape, (*axes, *kept))
 
     def tree(*values: Any) -> list[Any]:
@@ -141,7 +134,7 @@ def _reduce_prod_jvp(primals, tangents, *, axes) -> Any:
 
     Dividing the product by each factor would be shorter, and NaN where one is zero.
     """
-    unit = scalar_like(get_aval(primals[0]), 1)
+    unit = rules.scalar_like(get_aval(primals[0]), 1)
     (out,), (out_tangent,) = jvp_as_tree(
         lambda x, y: [elementwise.mul(x, y)], [unit], primals, tangents, axes
     )
@@ -166,7 +159,7 @@ def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
 # ----------------------------------------------------------------------------------
 
 
-def _chosen_tangent(t: Any, out: Any, x: Any, *, axes: Shape) -> Any:
+def _chosen_tangent(t: Any, out: Any, x: Any, *, axes: rules.Shape) -> Any:
     """The mean of the tangents of all entries that are the extremum."""
     kept = [1 if axis in axes else d for axis, d in enumerate(get_aval(x).shape)]
     chosen = convert_element_type(eq(x, reshape(out, kept)), get_aval(t).dtype)
@@ -268,7 +261,7 @@ def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
 # ----------------------------------------------------------------------------------
 
 
-def _arg_shape(x: ShapedArray, *, axes, index_dtype) -> Shape:
+def _arg_shape(x: ShapedArray, *, axes, index_dtype) -> rules.Shape:
     (axis,) = axes
     if not 0 <= axis < x.ndim:
         raise ValueError(f"Invalid axis {axis} for operand shape {x.shape}")
@@ -328,7 +321,7 @@ def _arg_lowering(better: Callable, neutral: Callable) -> Callable:
 def _arg_reduction(
     name: str, better: Callable, neutral: Callable, meaning: Callable
 ) -> Primitive:
-    primitive = standard_primitive(
+    primitive = rules.standard_primitive(
         name,
         _arg_shape,
         _arg_dtype,
@@ -337,7 +330,7 @@ def _arg_reduction(
             meaning(x, axis=axes[0]), index_dtype
         ),
     )
-    primitive.batch = reduction_batch(primitive)
+    primitive.batch = rules.reduction_batch(primitive)
     primitive.def_lowering(_arg_lowering(better, neutral))
     rules.def_zero_jvp(primitive)
     return primitive

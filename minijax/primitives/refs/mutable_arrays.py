@@ -33,16 +33,8 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import language
+from minijax.core import language, rules
 from minijax.core.events import enter
-from minijax.core.rules import (
-    Accumulator,
-    Zero,
-    accumulator_of_class,
-    batch_at_front,
-    instantiate,
-    zeros_of,
-)
 from minijax.primitives.refs.ref_effects import internal_mutable_array_effect
 from minijax.primitives.shape import ordering
 from minijax.values.ref_avals import AbstractRef
@@ -114,7 +106,7 @@ class Ref(metaclass=_RefMeta):
 enter(language.aval_of_class, Ref, operator.attrgetter("aval"))
 
 
-class RefAccumulator(Accumulator):
+class RefAccumulator(rules.Accumulator):
     """An accumulator whose cotangents add up in place, in `ref`.
 
     That of a linear variable that is a ref: `aval` is its type, and the ref is made
@@ -148,11 +140,11 @@ class RefAccumulator(Accumulator):
     def inst(self) -> RefAccumulator:
         """This accumulator, its ref made if there is none yet."""
         if self.ref is None:
-            self.ref = new_ref(zeros_of(self._content()))
+            self.ref = new_ref(rules.zeros_of(self._content()))
         return self
 
     def accum(self, cotangent: Any) -> None:
-        if cotangent is None or type(cotangent) is Zero:
+        if cotangent is None or type(cotangent) is rules.Zero:
             return
         if self.ref is None:
             self.ref = new_ref(cotangent)
@@ -160,7 +152,7 @@ class RefAccumulator(Accumulator):
             self.accum_at(None, cotangent)
 
     def freeze(self) -> Any:
-        return Zero(self._content()) if self.ref is None else freeze(self.ref)
+        return rules.Zero(self._content()) if self.ref is None else freeze(self.ref)
 
     def type_of_ref(self) -> AbstractRef:
         aval: Any = self.aval
@@ -170,7 +162,7 @@ class RefAccumulator(Accumulator):
         return self.type_of_ref().inner_aval
 
 
-enter(accumulator_of_class, AbstractRef, RefAccumulator)
+enter(rules.accumulator_of_class, AbstractRef, RefAccumulator)
 
 
 _no_lowering = "a program loses its refs (it is discharged) before it is lowered"
@@ -216,7 +208,7 @@ def _new_ref_impl(x, *, memory_space, kind) -> Ref:
 @new_ref_p.def_jvp_rule
 def _new_ref_jvp(primals, tangents, **params) -> Any:
     ref = new_ref_p.bind(*primals, **params)
-    return ref, new_ref_p.bind(instantiate(tangents[0]), **params)
+    return ref, new_ref_p.bind(rules.instantiate(tangents[0]), **params)
 
 
 def _new_ref_linearize(nonzeros, x, **params) -> tuple:
@@ -225,8 +217,8 @@ def _new_ref_linearize(nonzeros, x, **params) -> tuple:
 
     def linear(residuals: Any, tangent: Any) -> Any:
         if params["kind"] == "no_grad_no_remat":
-            return Zero(ref.aval.to_tangent_aval())
-        return new_ref_p.bind(instantiate(tangent), **params)
+            return rules.Zero(ref.aval.to_tangent_aval())
+        return new_ref_p.bind(rules.instantiate(tangent), **params)
 
     return ref, True, None, linear
 
@@ -243,7 +235,7 @@ def _new_ref_transpose(ct, x, **params) -> list:
 def _new_ref_batch(axis_data, args, dims, **params) -> tuple[Any, int]:
     """Every example gets a ref of its own, since every example may write to it."""
     if dims[0] is None:
-        x = batch_at_front(args[0], None, axis_data)
+        x = rules.batch_at_front(args[0], None, axis_data)
         return new_ref_p.bind(x, **params), 0
     return new_ref_p.bind(*args, **params), dims[0]
 
@@ -298,7 +290,7 @@ def _free_ref_type(ref) -> tuple:
 @free_ref_p.def_jvp_rule
 def _free_ref_jvp(primals, tangents) -> Any:
     free_ref_p.bind(*primals)
-    if type(tangents[0]) is not Zero:
+    if type(tangents[0]) is not rules.Zero:
         free_ref_p.bind(*tangents)
     return [], []
 

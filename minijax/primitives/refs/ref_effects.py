@@ -9,18 +9,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from minijax.core.effects import (
-    Effect,
-    control_flow_allowed_effects,
-    custom_derivatives_allowed_effects,
-    dceable_effects,
-    partial_eval_kept_effects,
-    remat_allowed_effects,
-)
+from minijax.core import effects
 
 
 @dataclass(frozen=True, repr=False)
-class RefEffect(Effect):
+class RefEffect(effects.Effect):
     """Base class of the effects on refs: on one input of an equation or a jaxpr.
 
     In JAX: `effects.py`, `JaxprInputEffect`.
@@ -29,7 +22,7 @@ class RefEffect(Effect):
     name: ClassVar[str]
     input: Any
 
-    def renamed(self, rename: Callable[[Any], Any]) -> Effect | None:
+    def renamed(self, rename: Callable[[Any], Any]) -> effects.Effect | None:
         found = rename(self.input)
         return None if found is None else type(self)(found)
 
@@ -58,7 +51,7 @@ class AccumEffect(RefEffect):
     name = "Accum"
 
 
-class InternalMutableArrayEffect(Effect):
+class InternalMutableArrayEffect(effects.Effect):
     """A ref is made or frozen: the program that does so has refs of its own.
 
     In JAX: `core.py`, `InternalMutableArrayEffect`.
@@ -72,13 +65,13 @@ internal_mutable_array_effect = InternalMutableArrayEffect()
 
 
 for _allowed in (
-    control_flow_allowed_effects,
-    custom_derivatives_allowed_effects,
-    remat_allowed_effects,
-    partial_eval_kept_effects,
+    effects.control_flow_allowed_effects,
+    effects.custom_derivatives_allowed_effects,
+    effects.remat_allowed_effects,
+    effects.partial_eval_kept_effects,
 ):
     _allowed.add_type(RefEffect, InternalMutableArrayEffect)
 
 del _allowed
 
-dceable_effects.add_type(ReadEffect, InternalMutableArrayEffect)
+effects.dceable_effects.add_type(ReadEffect, InternalMutableArrayEffect)

@@ -16,7 +16,7 @@ import numpy as np
 
 from minijax.backend import buffer_copies, hlo_parts
 from minijax.core import arithmetic as elementwise
-from minijax.core import dtypes, hlo, rules
+from minijax.core import dtypes, hlo, rules, shaping
 from minijax.core.array import Array, put, wrap_as
 from minijax.core.language import (
     Primitive,
@@ -30,13 +30,6 @@ from minijax.core.language import (
     type_of_application,
 )
 from minijax.core.rules import final_sharding
-from minijax.core.shaping import (
-    broadcast_in_dim,
-    check_sizes,
-    convert_element_type_to,
-    filled_like,
-    shape_of,
-)
 from minijax.core.state import state
 from minijax.primitives import families
 from minijax.primitives.parallel.device_moves import device_put_p
@@ -54,9 +47,11 @@ def broadcast(operand: Any, sizes: Sequence[int], *, out_sharding: Any = None) -
     """`operand` repeated along new leading axes: shape `(*sizes, *operand.shape)`."""
     if len(sizes) == 0 and out_sharding is None:
         return asarray(operand)
-    shape = shape_of(operand)
+    shape = shaping.shape_of(operand)
     dims = tuple(range(len(sizes), len(sizes) + len(shape)))
-    return broadcast_in_dim(operand, (*sizes, *shape), dims, out_sharding=out_sharding)
+    return shaping.broadcast_in_dim(
+        operand, (*sizes, *shape), dims, out_sharding=out_sharding
+    )
 
 
 def broadcast_to(operand: Any, shape: Sequence[int], sharding: Any = None) -> Any:
@@ -65,7 +60,7 @@ def broadcast_to(operand: Any, shape: Sequence[int], sharding: Any = None) -> An
     Raises:
       ValueError: when the shapes do not fit.
     """
-    old, shape = shape_of(operand), canonicalize_shape(shape)
+    old, shape = shaping.shape_of(operand), canonicalize_shape(shape)
     if old == shape and sharding in (None, get_aval(operand).cut):
         return asarray(operand)
     if len(shape) < len(old):
@@ -81,7 +76,7 @@ def broadcast_to(operand: Any, shape: Sequence[int], sharding: Any = None) -> An
             "matched from the back, must be equal or 1."
         )
     dims = tuple(range(lead, len(shape)))
-    return broadcast_in_dim(operand, shape, dims, out_sharding=sharding)
+    return shaping.broadcast_in_dim(operand, shape, dims, out_sharding=sharding)
 
 
 def broadcast_like(arr: Any, like_arr: Any) -> Any:
@@ -151,10 +146,10 @@ def full(
       ValueError: when `sharding` cannot cut the shape evenly.
     """
     shape = canonicalize_shape(shape)
-    if shape_of(fill_value):
+    if shaping.shape_of(fill_value):
         raise TypeError(
             "full must be called with scalar fill_value, got fill_value.shape "
-            f"{shape_of(fill_value)}. Use `lax.broadcast` to repeat an array."
+            f"{shaping.shape_of(fill_value)}. Use `lax.broadcast` to repeat an array."
         )
     if dtype is None:
         weak, dtype = (
@@ -166,7 +161,7 @@ def full(
     else:
         weak = False
         dtype = element_types.check_and_canonicalize_user_dtype(dtype, "full")
-    value = convert_element_type_to(fill_value, dtype, weak)
+    value = shaping.convert_element_type_to(fill_value, dtype, weak)
     of_mesh = isinstance(sharding, NamedSharding)
     if sharding is None or (of_mesh and sharding.mesh.empty):
         return broadcast(value, shape)
@@ -207,13 +202,13 @@ def full_like(
     """
     if dtype is None and shape is None and isinstance(x, Tracer):
         if type(fill_value) in _fast_fills and not dtypes.is_extended(x.aval.dtype):
-            return filled_like(x, fill_value)
+            return shaping.filled_like(x, fill_value)
     new_shape = _shape_like(x) if shape is None else canonicalize_shape(shape)
     weak = dtype is None and element_types.is_weakly_typed(x)
     dtype = dtypes.dtype(x if dtype is None else dtype)
     if isinstance(dtype, element_types.PRNGKeyDType):
         return dtype.full(new_shape, fill_value)
-    value = convert_element_type_to(fill_value, dtype, weak)
+    value = shaping.convert_element_type_to(fill_value, dtype, weak)
     if sharding is None and shape is None and isinstance(x, Tracer):
         sharding = x.aval.cut
     elif sharding is None and type(x) is Array and not weak and x.committed:
@@ -228,7 +223,7 @@ _fast_fills = (int, float, bool)
 
 def _shape_like(x: Any) -> tuple[int, ...]:
     shape = getattr(x, "shape", None)
-    return shape_of(x) if shape is None else tuple(shape)
+    return shaping.shape_of(x) if shape is None else tuple(shape)
 
 
 # ----------------------------------------------------------------------------------
@@ -250,7 +245,7 @@ iota_p.meaning = _iota_meaning
 
 @iota_p.def_abstract_eval
 def _iota_type(*, dtype, shape, dimension: int, sharding) -> ShapedArray:
-    check_sizes("iota", shape)
+    shaping.check_sizes("iota", shape)
     rules.check_accepted("iota", "", rules.numbers, dtype)
     if not 0 <= dimension < len(shape):
         raise ValueError(
@@ -306,7 +301,7 @@ def identity_matrix(size: int, dtype: Any) -> Any:
     rows = broadcasted_iota(index, (size, size), 0)
     columns = broadcasted_iota(index, (size, size), 1)
     on_diagonal = elementwise.eq(elementwise.add(rows, index.type(0)), columns)
-    return convert_element_type_to(on_diagonal, dtype, False)
+    return shaping.convert_element_type_to(on_diagonal, dtype, False)
 
 
 # ----------------------------------------------------------------------------------

@@ -14,14 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes, effects, hlo, rules, trees
-from minijax.core.language import (
-    AbstractValue,
-    Primitive,
-    ShapedArray,
-    get_aval,
-    register,
-)
+from minijax.core import dtypes, effects, hlo, language, rules, trees
 from minijax.core.rules import Zero, def_linear, instantiate, zero_tangent_of
 from minijax.primitives import families
 from minijax.support import tree_util
@@ -32,7 +25,7 @@ from minijax.values.ref_avals import AbstractToken, abstract_token
 # ----------------------------------------------------------------------------------
 
 # Never left out of a program: a copy is always another array.
-copy_p = register(Primitive("copy"))
+copy_p = language.register(language.Primitive("copy"))
 copy_p.meaning = lambda x: x.copy()
 copy_p.def_abstract_eval(lambda x: x)
 copy_p.batch = rules.elementwise_batch(copy_p)
@@ -49,7 +42,7 @@ def array_copy(x: Any) -> Any:
 # stop_gradient
 # ----------------------------------------------------------------------------------
 
-stop_gradient_p = register(Primitive("stop_gradient"))
+stop_gradient_p = language.register(language.Primitive("stop_gradient"))
 stop_gradient_p.meaning = lambda x: x
 stop_gradient_p.def_abstract_eval(lambda x: x)
 stop_gradient_p.batch = rules.elementwise_batch(stop_gradient_p)
@@ -59,7 +52,7 @@ stop_gradient_p.without("transpose", "its tangent is always zero")
 
 @stop_gradient_p.def_impl
 def _stop_gradient_now(x) -> Any:
-    aval = get_aval(x)  # raises TypeError unless it is an array
+    aval = language.get_aval(x)  # raises TypeError unless it is an array
     numpy = isinstance(x, (np.ndarray, np.generic))
     return x.astype(aval.dtype) if numpy and x.dtype != aval.dtype else x
 
@@ -72,8 +65,8 @@ def _stop_gradient_jvp(primals, tangents) -> Any:
 
 
 def _stop_one(x: Any) -> Any:
-    aval = get_aval(x)
-    if isinstance(aval, ShapedArray) and dtypes.is_extended(aval.dtype):
+    aval = language.get_aval(x)
+    if isinstance(aval, language.ShapedArray) and dtypes.is_extended(aval.dtype):
         return x
     return stop_gradient_p.bind(x)
 
@@ -153,7 +146,7 @@ no_dce_effect = NoDCEEffect()
 effects.control_flow_allowed_effects.add_type(NoDCEEffect)
 effects.lowerable_effects.add_type(NoDCEEffect)
 
-dce_sink_p = register(Primitive("dce_sink", multiple_results=True))
+dce_sink_p = language.register(language.Primitive("dce_sink", multiple_results=True))
 dce_sink_p.meaning = lambda x, prevent_mlir_dce: []
 dce_sink_p.def_impl(lambda x, **params: [])
 dce_sink_p.def_effectful_abstract_eval(
@@ -176,15 +169,15 @@ def dce_sink(val: Any, *, prevent_mlir_dce: bool = False) -> None:
 # Tokens
 # ----------------------------------------------------------------------------------
 
-create_token_p = register(Primitive("create_token"))
+create_token_p = language.register(language.Primitive("create_token"))
 create_token_p.def_abstract_eval(lambda: abstract_token)
 create_token_p.def_lowering(lambda ctx: hlo.stablehlo.create_token())
 
-after_all_p = register(Primitive("after_all"))
+after_all_p = language.register(language.Primitive("after_all"))
 
 
 @after_all_p.def_abstract_eval
-def _after_all_type(*avals: AbstractValue) -> AbstractToken:
+def _after_all_type(*avals: language.AbstractValue) -> AbstractToken:
     if any(aval is not abstract_token for aval in avals):
         raise TypeError("Arguments to after_all must be tokens")
     return abstract_token

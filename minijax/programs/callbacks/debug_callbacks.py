@@ -37,16 +37,7 @@ from typing import Any
 import numpy as np
 
 from minijax.compile.placing import device_put
-from minijax.core import rules, source_info
-from minijax.core.effects import (
-    Effect,
-    control_flow_allowed_effects,
-    custom_derivatives_allowed_effects,
-    lowerable_effects,
-    ordered_effects,
-    partial_eval_kept_effects,
-    remat_allowed_effects,
-)
+from minijax.core import effects, rules, source_info
 from minijax.core.events import enter
 from minijax.core.language import Primitive, register, shaped_abstractify
 from minijax.core.trees import tree_flatten, tree_unflatten
@@ -58,24 +49,24 @@ from minijax.transforms.rematerialize import split_rules
 logger = logging.getLogger(__name__)
 
 
-class DebugEffect(Effect):
+class DebugEffect(effects.Effect):
     """A debug callback observes a value."""
 
 
-class OrderedDebugEffect(Effect):
+class OrderedDebugEffect(effects.Effect):
     """A debug callback observes a value, in the order of the program."""
 
 
 debug_effect = DebugEffect()
 ordered_debug_effect = OrderedDebugEffect()
 
-ordered_effects.add_type(OrderedDebugEffect)
+effects.ordered_effects.add_type(OrderedDebugEffect)
 for _allowing in (
-    lowerable_effects,
-    control_flow_allowed_effects,
-    remat_allowed_effects,
-    custom_derivatives_allowed_effects,
-    partial_eval_kept_effects,
+    effects.lowerable_effects,
+    effects.control_flow_allowed_effects,
+    effects.remat_allowed_effects,
+    effects.custom_derivatives_allowed_effects,
+    effects.partial_eval_kept_effects,
 ):
     _allowing.add_type(DebugEffect, OrderedDebugEffect)
 
@@ -85,7 +76,7 @@ for _allowing in (
 # ----------------------------------------------------------------------------------
 
 
-def effect_of(ordered: bool) -> Effect:
+def effect_of(ordered: bool) -> effects.Effect:
     return ordered_debug_effect if ordered else debug_effect
 
 
@@ -261,7 +252,7 @@ def _printer(
     logging_record: Any,
     ordered: bool,
     **_: Any,
-) -> tuple[Callable[..., list], Effect]:
+) -> tuple[Callable[..., list], effects.Effect]:
     """The function that an equation stands for, and its effect."""
 
     def show(*args: Any, **kwargs: Any) -> None:

@@ -35,17 +35,8 @@ from typing import Any
 import numpy as np
 
 from minijax.backend import foreign_targets, hlo_parts
-from minijax.core import dtypes, errors, hlo, lowering
+from minijax.core import dtypes, errors, hlo, language, lowering
 from minijax.core.effects import Effect, control_flow_allowed_effects, lowerable_effects
-from minijax.core.language import (
-    Primitive,
-    ShapedArray,
-    get_aval,
-    no_effects,
-    physical_aval,
-    register,
-    unmapped_aval,
-)
 from minijax.primitives.families import refusal
 from minijax.programs.callbacks import callback
 from minijax.support.devices.layouts import Layout
@@ -169,13 +160,13 @@ def attribute(name: str, value: Any) -> Any:
 # The primitive
 # ----------------------------------------------------------------------------------
 
-ffi_call_p = register(Primitive("ffi_call", multiple_results=True))
+ffi_call_p = language.register(language.Primitive("ffi_call", multiple_results=True))
 ffi_call_p.without("meaning", "it means what the native function does")
 
 
 @ffi_call_p.def_effectful_abstract_eval
 def _ffi_type(*avals, result_avals: Sequence[Any], has_side_effect: bool, **_) -> tuple:
-    effects = frozenset({_effect}) if has_side_effect else no_effects
+    effects = frozenset({_effect}) if has_side_effect else language.no_effects
     return list(result_avals), effects
 
 
@@ -208,7 +199,9 @@ def _ffi_batch(axis_data, args, dims, **params) -> tuple:
         params["input_layouts"] = every
         params["output_layouts"] = layouts(params["output_layouts"])
         result_avals = params.pop("result_avals")
-        batched = (unmapped_aval(axis_data.size, 0, aval) for aval in result_avals)
+        batched = (
+            language.unmapped_aval(axis_data.size, 0, aval) for aval in result_avals
+        )
         return ffi_call_p.bind(*batched_args, result_avals=tuple(batched), **params)
 
     return callback.batch_by_method(
@@ -370,7 +363,7 @@ def fastest_first(aval: Any, layout: FfiLayoutOptions) -> tuple[int, ...]:
 
 def _rank(aval: Any) -> int:
     """The dimensions that a handler sees; a token has none."""
-    return 0 if aval is abstract_token else len(physical_aval(aval).shape)
+    return 0 if aval is abstract_token else len(language.physical_aval(aval).shape)
 
 
 # ----------------------------------------------------------------------------------
@@ -430,7 +423,7 @@ def ffi_call(
     of_results: Any = output_layouts if several else (output_layouts,)
 
     def call(*args: Any, **attributes: Any) -> Any:
-        in_avals = [get_aval(arg) for arg in args]
+        in_avals = [language.get_aval(arg) for arg in args]
         inputs = _layouts_of("input", in_avals, input_layouts)
         outputs = _layouts_of("output", result_avals, of_results)
         results = ffi_call_p.bind(
@@ -465,7 +458,7 @@ def _result_type(position: int, kind: Any) -> Any:
             f"ShapeDtypeStruct((3,), 'float32') has. Got {kind!r} at position "
             f"{position}."
         )
-    return ShapedArray(kind.shape, np.dtype(kind.dtype))
+    return language.ShapedArray(kind.shape, np.dtype(kind.dtype))
 
 
 def _layouts_of(
@@ -499,7 +492,7 @@ def _layouts_of(
 def _aliases(
     aliases: Mapping[int, int],
     in_avals: Sequence[Any],
-    out_avals: Sequence[ShapedArray],
+    out_avals: Sequence[language.ShapedArray],
     in_layouts: Sequence[tuple[int, ...]],
     out_layouts: Sequence[tuple[int, ...]],
 ) -> tuple[tuple[int, int], ...]:

@@ -19,15 +19,7 @@ import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from minijax.core import (
-    autodiff,
-    batching,
-    dispatch,
-    errors,
-    partial_eval,
-    signatures,
-    source_info,
-)
+from minijax import core
 from minijax.core.effects import control_flow_allowed_effects, of_program, with_inputs
 from minijax.core.language import (
     AbstractValue,
@@ -102,9 +94,9 @@ def trace_at_types(
         out_trees.append(out_tree)
         return outputs
 
-    info = debug_info or signatures.lazy_debug_info(fun, in_tree, traced_for)
-    jaxpr, consts = partial_eval.trace_to_jaxpr(flat, in_avals, info)
-    closed = ClosedJaxpr(partial_eval.convert_constvars_jaxpr(jaxpr))
+    info = debug_info or core.signatures.lazy_debug_info(fun, in_tree, traced_for)
+    jaxpr, consts = core.partial_eval.trace_to_jaxpr(flat, in_avals, info)
+    closed = ClosedJaxpr(core.partial_eval.convert_constvars_jaxpr(jaxpr))
     return Body(closed, consts, out_trees[0])
 
 
@@ -150,7 +142,7 @@ def _trace(
     debug_info = _debug_info(fun, in_tree, traced_for)
     body = trace_at_types(fun, in_tree, in_avals, traced_for, debug_info)
     if any(type(aval) is AbstractRef for aval in body.out_avals):
-        raise errors.value_error(
+        raise core.errors.value_error(
             f"Cannot return `Ref`s from `{traced_for}`: the function {fun_name(fun)} "
             "returned one. Return its content, `ref[...]`."
         )
@@ -168,7 +160,7 @@ def _debug_info(fun: Callable, in_tree: Any, traced_for: str) -> DebugInfo:
         alive = held()
         if alive is None:
             return ()
-        return signatures.lazy_debug_info(alive, in_tree, traced_for).arg_names
+        return core.signatures.lazy_debug_info(alive, in_tree, traced_for).arg_names
 
     return DebugInfo(traced_for, fun_name(fun), fun_place(fun), names)
 
@@ -177,7 +169,7 @@ def check_callable(name: str, **functions: Any) -> None:
     """TypeError that names the argument which is not a function."""
     for argument, value in functions.items():
         if not callable(value):
-            raise errors.type_error(
+            raise core.errors.type_error(
                 f"{name}: the argument {argument} must be a function, got {value!r} "
                 f"of type {type(value).__name__}.",
                 argument=argument,
@@ -199,7 +191,7 @@ def check_distinct_refs(name: str, args: Sequence[Any], consts: Sequence[Any]) -
     refs = [x for x in (*args, *consts) if type(get_aval(x)) is AbstractRef]
     atoms = [getattr(x, "atom", x) for x in refs]
     if len({id(atom) for atom in atoms}) < len(atoms):
-        raise errors.value_error(
+        raise core.errors.value_error(
             f"only one reference to a mutable array may be passed to `{name}`, but "
             "one ref was given twice, or given and closed over: a write through one "
             "name would change the other."
@@ -215,7 +207,9 @@ def traced(
     fun: Callable, in_avals: Sequence[AbstractValue], like: ClosedJaxpr
 ) -> ClosedJaxpr:
     """The program of a flat function that was made from another program."""
-    return ClosedJaxpr(*partial_eval.trace_to_jaxpr(fun, in_avals, like.debug_info))
+    return ClosedJaxpr(
+        *core.partial_eval.trace_to_jaxpr(fun, in_avals, like.debug_info)
+    )
 
 
 def forwarded(closed: ClosedJaxpr) -> list[int | None]:
@@ -321,11 +315,11 @@ def batched_leading(
     Outputs flagged in `wanted` get an axis whether they need one or not.
     """
     dims = [0 if flag else None for flag in mapped]
-    _, out_dims = batching.batch_jaxpr(closed, axis_data, dims)
+    _, out_dims = core.batching.batch_jaxpr(closed, axis_data, dims)
     flags = [dim is not None for dim in out_dims]
     if wanted is not None:
         flags = either(flags, wanted)
-    program, _ = batching.batch_jaxpr(closed, axis_data, dims, flags)
+    program, _ = core.batching.batch_jaxpr(closed, axis_data, dims, flags)
     return program, flags
 
 
@@ -340,7 +334,7 @@ def forward_body(
     num_carry = len(nonzeros.carry)
 
     def step(flags: tuple, wanted: tuple) -> tuple:
-        forward, after = autodiff.jvp_jaxpr(body, flags, wanted)
+        forward, after = core.autodiff.jvp_jaxpr(body, flags, wanted)
         return after, (forward, after)
 
     num_ys = len(body.out_avals) - num_carry
@@ -364,7 +358,9 @@ def returning_constants(
 
     def fun(*args: Any) -> list[Any]:
         outputs = jaxpr_as_fun(first)(*args)
-        saved = partial_eval.fill_forwarded(places, whole.consts, outputs[num_outputs:])
+        saved = core.partial_eval.fill_forwarded(
+            places, whole.consts, outputs[num_outputs:]
+        )
         return [*outputs[:num_outputs], *saved]
 
     return traced(fun, first.in_avals, first)
@@ -382,7 +378,7 @@ def carry_to_consts(
         return body, operands, []
     num_ys = len(body.out_avals) - len(carry)
     kept = [*(not flag for flag in unchanged), *[True] * num_ys]
-    body = partial_eval.prune_outputs(body, kept)
+    body = core.partial_eval.prune_outputs(body, kept)
     flags = [*[False] * len(consts), *unchanged, *[False] * len(rows)]
     carry, moved = partition(unchanged, carry)
     body = reordered(body, to_front(flags))
@@ -412,7 +408,7 @@ def body_primitive(name: str) -> Primitive:
         avals = tuple(get_aval(arg) for arg in args)
         key = (tuple(params.items()), state.trace_key, _axes())
         closed = _one_equation(primitive, avals, *key)
-        return dispatch.run_closed(closed, args, name)
+        return core.dispatch.run_closed(closed, args, name)
 
     return primitive
 
@@ -430,6 +426,6 @@ def _one_equation(
         primitive,
         dict(params),
         with_inputs(effects, invars),
-        source_info.current(),
+        core.source_info.current(),
     )
     return ClosedJaxpr(Jaxpr([], invars, outvars, [eqn], of_program([eqn], invars)))

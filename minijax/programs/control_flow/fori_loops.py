@@ -15,21 +15,11 @@ from typing import Any
 import numpy as np
 
 from minijax.core import arithmetic as elementwise
-from minijax.core import dtypes, errors, shaping
+from minijax.core import dtypes, errors, language, shaping
 from minijax.core.errors import api_boundary
-from minijax.core.language import (
-    get_aval,
-    numpy_scalar,
-    to_concrete_value,
-    weakref_lru_cache,
-)
 from minijax.core.signatures import fun_name
 from minijax.core.state import state
-from minijax.programs.control_flow.bodies import (
-    can_be_remembered,
-    check_callable,
-    held_weakly,
-)
+from minijax.programs.control_flow import bodies
 from minijax.programs.control_flow.scans import scan
 from minijax.programs.control_flow.while_loops import while_loop
 from minijax.values.concrete import is_concrete
@@ -64,7 +54,7 @@ def fori_loop(
         body returns a carry of another type.
       ValueError: `unroll` is given for bounds that are not known.
     """
-    check_callable("lax.fori_loop", body_fun=body_fun)
+    bodies.check_callable("lax.fori_loop", body_fun=body_fun)
     lower, upper = (x.__jax_array__() if is_symbolic(x) else x for x in (lower, upper))
     dtype = _dtype(lower, upper)
     bounds = _known(lower, upper)
@@ -87,7 +77,9 @@ def fori_loop(
             "known: pass Python integers."
         )
     lower, upper = (
-        x if get_aval(x).dtype == dtype else shaping.convert_element_type(x, dtype)
+        x
+        if language.get_aval(x).dtype == dtype
+        else shaping.convert_element_type(x, dtype)
         for x in (lower, upper)
     )
     start = (lower, upper, init_val)
@@ -96,7 +88,7 @@ def fori_loop(
 
 def _dtype(lower, upper) -> Any:
     """The dtype of the counter; a Python integer takes that of the other bound."""
-    first, second = get_aval(lower), get_aval(upper)
+    first, second = language.get_aval(lower), language.get_aval(upper)
     if first.dtype == second.dtype:
         return first.dtype
     signed = [dtypes.issubdtype(a.dtype, np.signedinteger) for a in (first, second)]
@@ -113,7 +105,7 @@ def _known(lower: Any, upper: Any) -> tuple[int, int] | None:
     if not (is_concrete(lower) and is_concrete(upper)):
         return None
     try:
-        first, last = (int(to_concrete_value(x)) for x in (lower, upper))  # type: ignore[arg-type]
+        first, last = (int(language.to_concrete_value(x)) for x in (lower, upper))  # type: ignore[arg-type]
         return first, last
     except TypeError:
         return None
@@ -126,17 +118,17 @@ def _goes_on(loop: tuple) -> Any:
 
 def _remembered(make: Callable) -> Callable:
     """One body for one function, so that a loop used twice is traced once."""
-    once = weakref_lru_cache(make)
+    once = language.weakref_lru_cache(make)
 
     def body(fun: Callable) -> Callable:
-        return once(fun) if can_be_remembered(fun) else make(fun)
+        return once(fun) if bodies.can_be_remembered(fun) else make(fun)
 
     return body
 
 
 @_remembered
 def _scan_body(fun: Callable) -> Callable:
-    held = held_weakly(fun)
+    held = bodies.held_weakly(fun)
 
     def scanned_fun(carry: tuple, _: None) -> tuple:
         i, x = carry
@@ -148,7 +140,7 @@ def _scan_body(fun: Callable) -> Callable:
 
 @_remembered
 def _while_body(fun: Callable) -> Callable:
-    held = held_weakly(fun)
+    held = bodies.held_weakly(fun)
 
     def while_body_fun(loop: tuple) -> tuple:
         i, upper, x = loop
@@ -159,4 +151,4 @@ def _while_body(fun: Callable) -> Callable:
 
 
 def _one(i: Any) -> Any:
-    return numpy_scalar(1, get_aval(i).dtype)
+    return language.numpy_scalar(1, language.get_aval(i).dtype)

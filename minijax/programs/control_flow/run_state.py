@@ -19,17 +19,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from minijax.core import autodiff, partial_eval, signatures
+from minijax.core import autodiff, language, partial_eval, signatures
 from minijax.core.effects import positional
 from minijax.core.events import enter
-from minijax.core.language import (
-    ClosedJaxpr,
-    Jaxpr,
-    Primitive,
-    eval_jaxpr,
-    get_aval,
-    register,
-)
 from minijax.core.rules import Zero, instantiate
 from minijax.core.trees import tree_flatten, tree_unflatten
 from minijax.primitives.families import lower_fun
@@ -41,14 +33,14 @@ from minijax.programs.control_flow.operands import fixpoint
 from minijax.transforms import discharge
 from minijax.values.ref_avals import AbstractRef
 
-run_state_p = register(Primitive("run_state", multiple_results=True))
+run_state_p = language.register(language.Primitive("run_state", multiple_results=True))
 run_state_p.cache_types = False
 run_state_p.without("batch", "JAX has none: batch the function inside")
 run_state_p.without("transpose", "its derivative runs forward only, as in JAX")
 
 
 @run_state_p.def_effectful_abstract_eval
-def _run_state_type(*avals, jaxpr: Jaxpr, **_) -> tuple:
+def _run_state_type(*avals, jaxpr: language.Jaxpr, **_) -> tuple:
     """Effects on refs that are not the caller's are not effects of the equation."""
     seen = positional(jaxpr.effects, jaxpr.invars)
     outer = frozenset(
@@ -59,8 +51,8 @@ def _run_state_type(*avals, jaxpr: Jaxpr, **_) -> tuple:
     return list(avals), outer
 
 
-def _pure(*contents: Any, jaxpr: Jaxpr, **_: Any) -> list[Any]:
-    closed = discharge.discharge_state(ClosedJaxpr(jaxpr))
+def _pure(*contents: Any, jaxpr: language.Jaxpr, **_: Any) -> list[Any]:
+    closed = discharge.discharge_state(language.ClosedJaxpr(jaxpr))
     return run_eagerly(closed, *contents)
 
 
@@ -74,7 +66,7 @@ run_state_p.def_lowering(lower_fun(_pure))
 def _run_state_jvp(primals, tangents, *, jaxpr, which_linear, **_) -> tuple[list, list]:
     nonzeros = _nonzero_contents(jaxpr, [type(t) is not Zero for t in tangents])
     given = [instantiate(t) for t, nonzero in zip(tangents, nonzeros) if nonzero]
-    forward = autodiff.jvp_jaxpr(ClosedJaxpr(jaxpr), nonzeros)[0]
+    forward = autodiff.jvp_jaxpr(language.ClosedJaxpr(jaxpr), nonzeros)[0]
     hoisted, consts = _consts_to_refs(forward.jaxpr), forward.consts
     results = run_state_p.bind(
         *consts,
@@ -87,9 +79,9 @@ def _run_state_jvp(primals, tangents, *, jaxpr, which_linear, **_) -> tuple[list
     return autodiff.split_tangents(results[len(consts) :], nonzeros)
 
 
-def _nonzero_contents(jaxpr: Jaxpr, nonzeros: list[bool]) -> list[bool]:
+def _nonzero_contents(jaxpr: language.Jaxpr, nonzeros: list[bool]) -> list[bool]:
     """Which refs have tangents in the end: those that are given one or written one."""
-    pure = discharge.discharge_state(ClosedJaxpr(jaxpr))
+    pure = discharge.discharge_state(language.ClosedJaxpr(jaxpr))
     return fixpoint(nonzeros, lambda flags: (autodiff.jvp_jaxpr(pure, flags)[1], None))[
         0
     ]
@@ -103,7 +95,7 @@ def _run_state_discharge(discharged, *args, **params) -> tuple:
 enter(discharge_rules, run_state_p, _run_state_discharge)
 
 
-def _consts_to_refs(jaxpr: Jaxpr) -> Jaxpr:
+def _consts_to_refs(jaxpr: language.Jaxpr) -> language.Jaxpr:
     """The program with its constants as leading inputs: refs, read at the start."""
     if not jaxpr.constvars:
         return jaxpr
@@ -114,7 +106,7 @@ def _consts_to_refs(jaxpr: Jaxpr) -> Jaxpr:
     def hoisted(*args: Any) -> list[Any]:
         refs, rest = args[: len(avals)], args[len(avals) :]
         consts = [r if flag else ref_get(r, ()) for r, flag in zip(refs, is_ref)]
-        return eval_jaxpr(jaxpr, consts, *rest)
+        return language.eval_jaxpr(jaxpr, consts, *rest)
 
     info = jaxpr.debug_info
     return partial_eval.trace_to_jaxpr(hoisted, [*avals, *jaxpr.in_avals], info)[0]
@@ -132,7 +124,7 @@ def run_state(f: Callable[[Any], Any]) -> Callable[[Any], Any]:
 
     def wrapped(args: Any) -> Any:
         leaves, tree = tree_flatten(args)
-        leaf_avals: list[Any] = [get_aval(leaf) for leaf in leaves]
+        leaf_avals: list[Any] = [language.get_aval(leaf) for leaf in leaves]
         avals = [AbstractRef(aval) for aval in leaf_avals]
         info = signatures.lazy_debug_info(f, tree_flatten((args,))[1], "run_state")
 

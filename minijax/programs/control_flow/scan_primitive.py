@@ -68,18 +68,8 @@ from minijax.primitives.shape import broadcasting, joining, slicing
 from minijax.primitives.shape.rearranging import merged_axes
 from minijax.primitives.shape.squeezing import expand_dims, squeeze
 from minijax.programs.calls import closed_call_p, rewritten
+from minijax.programs.control_flow import bodies
 from minijax.programs.control_flow.agreement import of_all
-from minijax.programs.control_flow.bodies import (
-    batched_leading,
-    body_primitive,
-    forward_body,
-    reordered,
-    returning_constants,
-    same_types,
-    short,
-    to_back,
-    traced,
-)
 from minijax.programs.control_flow.operands import (
     Operands,
     fixpoint,
@@ -107,7 +97,7 @@ def stack_rows(rows: Sequence[Any]) -> Any:
     return joining.concatenate([expand_dims(row, (0,)) for row in rows], 0)
 
 
-scan_p = body_primitive("scan")
+scan_p = bodies.body_primitive("scan")
 
 
 @dataclass(frozen=True)
@@ -166,16 +156,16 @@ def _scan_type(*avals, **params) -> tuple:
     loop = Scan(**params)
     jaxpr, operands = loop.jaxpr, loop.operands(avals)
     given = operands._replace(rows=loop.rows_of(operands.rows)).flat
-    if not same_types(jaxpr.in_avals, given):
+    if not bodies.same_types(jaxpr.in_avals, given):
         raise TypeError(
-            f"the program of scan takes {short(jaxpr.in_avals)}, called with rows of "
-            f"{short(given)}"
+            f"the program of scan takes {bodies.short(jaxpr.in_avals)}, called with "
+            f"rows of {bodies.short(given)}"
         )
     carry_out, _ = loop.outputs(jaxpr.out_avals)
-    if not same_types(operands.carry, carry_out):
+    if not bodies.same_types(operands.carry, carry_out):
         raise TypeError(
-            f"scan input carry input and output types mismatch: {short(operands.carry)}"
-            f" vs {short(carry_out)}"
+            "scan input carry input and output types mismatch: "
+            f"{bodies.short(operands.carry)} vs {bodies.short(carry_out)}"
         )
     return loop.out_avals, positional(jaxpr.effects, jaxpr.jaxpr.invars)
 
@@ -281,7 +271,7 @@ def _scan_batch(axis_data, args, dims, **params) -> tuple[list, list]:
     loop = Scan(**params)
 
     def step(flags: tuple, wanted: tuple) -> tuple:
-        program, after = batched_leading(loop.jaxpr, axis_data, flags, wanted)
+        program, after = bodies.batched_leading(loop.jaxpr, axis_data, flags, wanted)
         return after, (program, after)
 
     mapped = loop.operands([dim is not None for dim in dims])
@@ -360,7 +350,7 @@ def _scan_discharge(discharged, *args, **params) -> tuple[list, list]:
         stacked = [_with_row(x, row, i) for x, row in zip(stacked, updates)]
         return [elementwise.add(count, 1), *held, *carry, *stacked, *ys]
 
-    program = traced(body, loop.body_avals(operands).flat, loop.jaxpr)
+    program = bodies.traced(body, loop.body_avals(operands).flat, loop.jaxpr)
     outputs = loop.bind(program, operands)
     state, ys = split_list(outputs, len(operands.carry))
     _, held, carry, stacked = groups_of_carry(state)
@@ -406,7 +396,7 @@ def _scan_jvp(primals, tangents, **params) -> tuple[list, list]:
     """The tangents of constants are constants, those of the carry are carried on."""
     loop = Scan(**params)
     nonzeros = loop.operands([type(t) is not Zero for t in tangents])
-    forward, nonzeros, nonzeros_out = forward_body(loop.jaxpr, nonzeros)
+    forward, nonzeros, nonzeros_out = bodies.forward_body(loop.jaxpr, nonzeros)
     dots = _given(loop, tangents, nonzeros)
     outputs = loop.bind(forward, loop.operands(primals).beside(dots))
     return split_groups_of_tangents(outputs, *nonzeros_out)
@@ -514,7 +504,7 @@ def _run_first(
     new = iter(hoisted)
     is_row = [not next(new) if p is None else p >= first_row for p in places]
     others = len(second.in_avals) - len(is_row)
-    second = reordered(second, to_back([*is_row, *[False] * others]))
+    second = bodies.reordered(second, bodies.to_back([*is_row, *[False] * others]))
     once, rows = partition(is_row, saved)
     return outs, once, rows, second
 
@@ -658,7 +648,7 @@ def _transposed(
         autodiff.backward_pass(body.jaxpr, body.consts, targets, [*cts, *ct_ys])
         return [instantiate(x.freeze()) for x in targets if type(x) is Accumulator]
 
-    return traced(transposed, avals.flat, body)
+    return bodies.traced(transposed, avals.flat, body)
 
 
 # ----------------------------------------------------------------------------------
@@ -687,7 +677,7 @@ def _scan_partial_eval_custom(saveable, unknown, inst, eqn) -> tuple:
         known, is_ref, split.num_res, nothing
     )
     assert all(place is None or place < len(known.consts) for place in places)
-    before = returning_constants(before, known, places, sum(constant))
+    before = bodies.returning_constants(before, known, places, sum(constant))
     avals = staged.in_avals[: split.num_res]
     once = [Var(aval) for aval in where(constant, avals)]
     rows = [Var(unmapped_aval(loop.length, 0, a)) for a in where_not(constant, avals)]
@@ -700,7 +690,7 @@ def _scan_partial_eval_custom(saveable, unknown, inst, eqn) -> tuple:
     # The staged program takes the residuals of every step first and stacked ones last.
     is_row = [*(not flag for flag in constant), *[False] * len(eqn.invars)]
     staged_in = Operands([*once, *invars.consts], invars.carry, [*invars.rows, *rows])
-    staged = reordered(staged, to_back(is_row))
+    staged = bodies.reordered(staged, bodies.to_back(is_row))
     params = loop.params(staged, staged_in)
     eqn_staged = rewritten(eqn, staged_in.flat, eqn.outvars, **params)
     needed = [v for v in where_not(inst, eqn.invars) if isinstance(v, Var)]
@@ -728,4 +718,4 @@ def _known_call(
         once, own = split_list(jaxpr_as_fun(before)(*values), num_once)
         return [*once, *loop.bind(rest, Operands([*own, *refs], carry, rows))]
 
-    return traced(run, [v.aval for v in invars.flat], before)
+    return bodies.traced(run, [v.aval for v in invars.flat], before)

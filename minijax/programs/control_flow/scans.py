@@ -19,16 +19,8 @@ from minijax.core.state import state
 from minijax.core.trees import tree_flatten, tree_structure, tree_unflatten
 from minijax.primitives.shape import joining, slicing
 from minijax.primitives.shape.rearranging import merged_axes
+from minijax.programs.control_flow import bodies
 from minijax.programs.control_flow.agreement import check_carry
-from minijax.programs.control_flow.bodies import (
-    Body,
-    carry_to_consts,
-    check_callable,
-    check_distinct_refs,
-    check_effects,
-    forwarded,
-    trace_body,
-)
 from minijax.programs.control_flow.operands import Operands, merge
 from minijax.programs.control_flow.scan_primitive import Scan, stack_rows
 from minijax.programs.control_flow.while_loops import promote_weak
@@ -69,7 +61,7 @@ def scan(
       ValueError: the leading sizes differ, there are none and no `length`, or `unroll`
         is negative.
     """
-    check_callable("lax.scan", f=f)
+    bodies.check_callable("lax.scan", f=f)
     init_leaves, init_tree = tree_flatten(init)
     xs_leaves, xs_tree = tree_flatten(xs)
     length = _length(xs_leaves, length)
@@ -81,9 +73,9 @@ def scan(
         (tree_unflatten(init_tree, init_leaves), tree_unflatten(xs_tree, xs_leaves))
     )
 
-    def trace() -> tuple[Body, Any, Any]:
+    def trace() -> tuple[bodies.Body, Any, Any]:
         avals = [*(get_aval(x) for x in init_leaves), *x_avals]
-        body = trace_body(f, in_tree, avals, "scan")
+        body = bodies.trace_body(f, in_tree, avals, "scan")
         parts = body.out_tree.children()
         is_pair = body.out_tree.node_data() == tree_structure((0, 0)).node_data()
         if len(parts) != 2 or not (is_pair or _is_sequence(body.out_tree)):
@@ -100,7 +92,7 @@ def scan(
         check_carry("scan body", f, init_tree, avals, carry_tree, out_avals)
 
     body, carry_tree, _ = trace()
-    check_distinct_refs("scan", [*init_leaves, *xs_leaves], body.consts)
+    bodies.check_distinct_refs("scan", [*init_leaves, *xs_leaves], body.consts)
     if carry_tree.num_leaves != len(init_leaves):
         check()
     promoted = promote_weak(init_leaves, body.out_avals)
@@ -108,7 +100,7 @@ def scan(
         init_leaves = promoted
         body, carry_tree, _ = trace()
     check()
-    check_effects("scan", body.closed)
+    bodies.check_effects("scan", body.closed)
     outputs = _bind(
         body, init_leaves, xs_leaves, length, bool(reverse), _unroll(unroll, length)
     )
@@ -201,17 +193,17 @@ def _in_python(
 
 
 def _bind(
-    body: Body, init: list, xs: list, length: int, reverse: bool, unroll: int
+    body: bodies.Body, init: list, xs: list, length: int, reverse: bool, unroll: int
 ) -> list[Any]:
     """Bind the equation.
 
     A carry that the body passes through unchanged becomes a constant; a row that it
     passes through is not copied.
     """
-    sources = forwarded(body.closed)
+    sources = bodies.forwarded(body.closed)
     num_consts, num_carry = len(body.consts), len(init)
     constant = [num_consts + i == s for i, s in enumerate(sources[:num_carry])]
-    closed, operands, moved = carry_to_consts(
+    closed, operands, moved = bodies.carry_to_consts(
         body.closed, Operands(body.consts, init, xs), constant
     )
     first_row = num_consts + num_carry

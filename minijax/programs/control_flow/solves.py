@@ -18,17 +18,9 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from minijax.core import arithmetic as elementwise
-from minijax.core import autodiff, signatures
+from minijax.core import autodiff, rules, signatures
 from minijax.core.effects import positional
 from minijax.core.language import ClosedJaxpr, Primitive, get_aval, register
-from minijax.core.rules import (
-    Zero,
-    add_tangents,
-    instantiate,
-    is_linear,
-    match_axis,
-    zero_tangent_of,
-)
 from minijax.core.signatures import check_callable
 from minijax.core.trees import tree_flatten, tree_leaves, tree_unflatten
 from minijax.primitives.families import lower_fun
@@ -140,9 +132,9 @@ def _root_jvp(const_lengths, jaxprs, primals, tangents) -> tuple:
     f = jaxpr_as_fun(jaxprs.f)
     _, rhs = autodiff.jvp(lambda *m: f(*m, *solution), params.f, f_dot)
     solve = jaxpr_as_fun(jaxprs.l_and_s)
-    answer = solve(*params.l_and_s, *solution, *map(instantiate, rhs))
+    answer = solve(*params.l_and_s, *solution, *map(rules.instantiate, rhs))
     solution_dot = [elementwise.neg(x) for x in answer]
-    aux_dot = [instantiate(zero_tangent_of(x)) for x in aux]
+    aux_dot = [rules.instantiate(rules.zero_tangent_of(x)) for x in aux]
     return [*solution, *aux], [*solution_dot, *aux_dot]
 
 
@@ -285,22 +277,22 @@ def _linear_solve_jvp(primals, tangents, **params) -> tuple[list, list]:
     consts, _ = _groups(primals, params["const_lengths"])
     dots, rhs = _groups(tangents, params["const_lengths"])
     solution = x[: len(rhs)]
-    if any(type(t) is not Zero for t in dots.matvec):
-        zeros = [zero_tangent_of(value) for value in solution]
+    if any(type(t) is not rules.Zero for t in dots.matvec):
+        zeros = [rules.zero_tangent_of(value) for value in solution]
         _, products = autodiff.jvp(
             jaxpr_as_fun(params["jaxprs"].matvec),
             [*consts.matvec, *solution],
             [*dots.matvec, *zeros],
         )
-        rhs = [add_tangents(t, _negated(p)) for t, p in zip(rhs, products)]
+        rhs = [rules.add_tangents(t, _negated(p)) for t, p in zip(rhs, products)]
     constants = primals[: len(primals) - len(rhs)]
-    answers = linear_solve_p.bind(*constants, *map(instantiate, rhs), **params)
-    aux_dot = [zero_tangent_of(value) for value in x[len(rhs) :]]
+    answers = linear_solve_p.bind(*constants, *map(rules.instantiate, rhs), **params)
+    aux_dot = [rules.zero_tangent_of(value) for value in x[len(rhs) :]]
     return x, [*answers[: len(rhs)], *aux_dot]
 
 
 def _negated(tangent: Any) -> Any:
-    return tangent if type(tangent) is Zero else elementwise.neg(tangent)
+    return tangent if type(tangent) is rules.Zero else elementwise.neg(tangent)
 
 
 @linear_solve_p.def_transpose
@@ -311,19 +303,19 @@ def _linear_solve_transpose(cts, *args, const_lengths, jaxprs) -> list[Any]:
             "custom_linear_solve. Pass it, or write symmetric=True."
         )
     consts, b = _groups(args, const_lengths)
-    if any(is_linear(x) for group in consts for x in group):
+    if any(rules.is_linear(x) for group in consts for x in group):
         raise NotImplementedError(
             "custom_linear_solve is transposed in its right-hand side only: what the "
             "functions close over is not linear. Apply `lax.stop_gradient` to it."
         )
-    if any(type(ct) is not Zero for ct in cts[len(b) :]):
+    if any(type(ct) is not rules.Zero for ct in cts[len(b) :]):
         raise NotImplementedError(
             "custom_linear_solve has no derivative of its auxiliary results: apply "
             "`lax.stop_gradient` to them."
         )
     answers = linear_solve_p.bind(
         *(x for group in consts.transpose() for x in group),
-        *map(instantiate, cts[: len(b)]),
+        *map(rules.instantiate, cts[: len(b)]),
         const_lengths=const_lengths.transpose(),
         jaxprs=jaxprs.transpose(),
     )
@@ -367,7 +359,7 @@ def _linear_solve_batch(
     flags, (programs, solved) = fixpoint([*[False] * num_x, *b_mapped], step)
     mapped = [*(flag for group in of for flag in group), *flags[num_x:]]
     axes = [0 if flag else None for flag in mapped]
-    moved = [match_axis(axis_data, *each) for each in zip(args, dims, axes)]
+    moved = [rules.match_axis(axis_data, *each) for each in zip(args, dims, axes)]
     outputs = linear_solve_p.bind(*moved, const_lengths=const_lengths, jaxprs=programs)
     return outputs, [0 if flag else None for flag in solved]
 

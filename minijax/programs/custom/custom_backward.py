@@ -37,18 +37,12 @@ from minijax.core.signatures import fun_name
 from minijax.core.trees import tree_flatten, tree_structure, tree_unflatten
 from minijax.primitives.refs.mutable_arrays import Ref
 from minijax.programs.calls import as_array
+from minijax.programs.custom import custom_forward
 from minijax.programs.custom.custom_calls import (
     CustomCallPrimitive,
     Dims,
     def_custom_call,
     named_like,
-)
-from minijax.programs.custom.custom_forward import (
-    CustomFunction,
-    FlatCall,
-    flatten_arrays,
-    positional_arguments,
-    split_static,
 )
 from minijax.programs.rare.custom_remat import optimized_forward
 from minijax.support.tree_util import broadcast_prefix
@@ -70,7 +64,7 @@ class CustomVJPPrimal:
         self.perturbed = perturbed
 
 
-class custom_vjp(CustomFunction):
+class custom_vjp(custom_forward.CustomFunction):
     """A function with a user's rule for reverse mode.
 
         @custom_vjp
@@ -126,12 +120,12 @@ class custom_vjp(CustomFunction):
                 f"No VJP defined for custom_vjp function {name} using defvjp. Write "
                 f"`{name}.defvjp(fwd, bwd)`."
             )
-        args = positional_arguments(self.fun, args, kwargs)
-        static, dynamic = split_static(args, self.nondiff_argnums)
+        args = custom_forward.positional_arguments(self.fun, args, kwargs)
+        static, dynamic = custom_forward.split_static(args, self.nondiff_argnums)
         for value in static:
             if isinstance(value, Tracer):
                 raise _nondiff_tracer_error(value, name)
-        leaves, in_tree = flatten_arrays(tuple(dynamic))
+        leaves, in_tree = custom_forward.flatten_arrays(tuple(dynamic))
         _check_distinct_refs(leaves, name)
         call = _CallWithoutRefs(self.fun, args, self.nondiff_argnums, in_tree)
         fwd = _FlatFwd(self.fwd, call, self.symbolic_zeros)
@@ -153,7 +147,7 @@ def _check_distinct_refs(leaves: Sequence[Any], name: str) -> None:
         )
 
 
-class _CallWithoutRefs(FlatCall):
+class _CallWithoutRefs(custom_forward.FlatCall):
     """The user's function, which must not return a ref."""
 
     def __call__(self, *leaves: Any) -> list[Any]:
@@ -180,7 +174,7 @@ def _nondiff_tracer_error(value: Tracer, name: str) -> Exception:
 class _FlatFwd:
     """The user's fwd on flat lists: (primals, perturbed) -> (outputs, residuals)."""
 
-    def __init__(self, fwd: Callable, call: FlatCall, symbolic: bool):
+    def __init__(self, fwd: Callable, call: custom_forward.FlatCall, symbolic: bool):
         self.fwd = fwd
         self.__name__ = fun_name(fwd)
         self.call = call

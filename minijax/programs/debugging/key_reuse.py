@@ -20,15 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from minijax.core import dtypes, errors, source_info
-from minijax.core.language import (
-    ClosedJaxpr,
-    Jaxpr,
-    JaxprEqn,
-    Literal,
-    Var,
-    weakref_lru_cache,
-)
+from minijax.core import dtypes, errors, language, source_info
 from minijax.support import element_types, special_errors
 from minijax.values.inner_programs import InnerProgram, inner_programs
 
@@ -77,7 +69,7 @@ _signatures: dict[str, Signature] = {
 }
 
 # Signatures that depend on the parameters of the equation.
-_rules: dict[str, Callable[[JaxprEqn], Signature]] = {}
+_rules: dict[str, Callable[[language.JaxprEqn], Signature]] = {}
 
 
 def _rule(name: str) -> Callable[[Callable], Callable]:
@@ -94,7 +86,7 @@ def is_key(aval: Any) -> bool:
     return dtype is not None and dtypes.issubdtype(dtype, element_types.prng_key)
 
 
-def signature_of_eqn(eqn: JaxprEqn) -> Signature:
+def signature_of_eqn(eqn: language.JaxprEqn) -> Signature:
     """What an equation does to keys.
 
     A primitive without a signature and without programs consumes all it is given.
@@ -111,14 +103,16 @@ def signature_of_eqn(eqn: JaxprEqn) -> Signature:
     return _signature([i for i, v in enumerate(eqn.invars) if is_key(v.aval)])
 
 
-@weakref_lru_cache
-def signature_of(jaxpr: Jaxpr) -> Signature:
+@language.weakref_lru_cache
+def signature_of(jaxpr: language.Jaxpr) -> Signature:
     """What a program does to its inputs, which its constants follow.
 
     Raises KeyReuseError, with the line, when it uses a key twice.
     """
-    consumed: dict[Var, Mask] = {}
-    same: dict[Var, Any] = {}  # a variable -> the one that it is in another form
+    consumed: dict[language.Var, Mask] = {}
+    same: dict[
+        language.Var, Any
+    ] = {}  # a variable -> the one that it is in another form
 
     def origin(var: Any) -> Any:
         while var in same:
@@ -129,7 +123,7 @@ def signature_of(jaxpr: Jaxpr) -> Signature:
         with source_info.user_context(eqn.source_info):
             signature = signature_of_eqn(eqn)
         for out, position in (signature.forwards or {}).items():
-            if type(eqn.invars[position]) is not Literal:
+            if type(eqn.invars[position]) is not language.Literal:
                 same[eqn.outvars[out]] = eqn.invars[position]
         for position, mask in signature.sinks.items():
             var = eqn.invars[position]
@@ -161,7 +155,9 @@ def signature_of(jaxpr: Jaxpr) -> Signature:
     return Signature(sinks, frozenset(sources), forwards)
 
 
-def _reused_in_program(eqn: JaxprEqn, position: int) -> special_errors.KeyReuseError:
+def _reused_in_program(
+    eqn: language.JaxprEqn, position: int
+) -> special_errors.KeyReuseError:
     place = source_info.format_line(eqn.source_info)
     return special_errors.KeyReuseError(
         f"In {eqn.primitive}, argument {position} is already consumed.\n"
@@ -183,7 +179,7 @@ _ADVICE = (
 
 
 @_rule("slice")
-def _slice(eqn: JaxprEqn) -> Signature:
+def _slice(eqn: language.JaxprEqn) -> Signature:
     aval, params = eqn.invars[0].aval, eqn.params
     if not is_key(aval):
         return _FORWARD
@@ -195,13 +191,13 @@ def _slice(eqn: JaxprEqn) -> Signature:
 
 
 @_rule("concatenate")
-def _concatenate(eqn: JaxprEqn) -> Signature:
+def _concatenate(eqn: language.JaxprEqn) -> Signature:
     count = len(eqn.invars)
     return _FORWARD if count == 1 else _signature(range(count), source=True)
 
 
 @_rule("remat2")
-def _remat(eqn: JaxprEqn) -> Signature:
+def _remat(eqn: language.JaxprEqn) -> Signature:
     """The second pass reuses the keys of the first one on purpose."""
     if eqn.params["differentiated"]:
         return _NOTHING
@@ -314,7 +310,7 @@ def checking(launch: Callable, lowered: Any) -> Callable:
     Raises KeyReuseError at once when the program itself uses a key twice, and when it
     is launched with a key that was used before.
     """
-    closed: ClosedJaxpr | None = lowered.source()
+    closed: language.ClosedJaxpr | None = lowered.source()
     if closed is None:
         return launch
     signature = signature_of(closed.jaxpr)

@@ -15,18 +15,10 @@ import math
 from collections.abc import Callable, Iterable, Sequence, Set
 from typing import Any, NamedTuple
 
-from minijax.core import errors, language, partial_eval, signatures
+from minijax.core import errors, language, partial_eval, signatures, trees
 from minijax.core.errors import api_boundary
 from minijax.core.signatures import check_callable, fun_name
 from minijax.core.state import state
-from minijax.core.trees import (
-    broadcast_prefix_to_treedef,
-    keystr,
-    tree_flatten,
-    tree_flatten_with_path,
-    tree_leaves,
-    tree_unflatten,
-)
 from minijax.primitives.parallel.variation import in_mesh_order, varied, words_of
 from minijax.programs.control_flow.operands import merge
 from minijax.programs.shard_map.primitive import (
@@ -147,7 +139,7 @@ def shard_map(
 
         def flat(*parts: Any) -> list[Any]:
             answer = f(*found.with_parts(parts))
-            results, out_tree = tree_flatten(answer)
+            results, out_tree = trees.tree_flatten(answer)
             signatures.check_outputs(results, out_tree, mapping.name, "shard_map")
             outs = mapping.result_specs(out_specs, answer, out_tree)
             seen.append((out_tree, outs))
@@ -167,7 +159,7 @@ def shard_map(
         results = shard_map_p.bind(
             *consts, *leaves, jaxpr=closed, out_specs=tuple(outs), **params
         )
-        return tree_unflatten(out_tree, results)
+        return trees.tree_unflatten(out_tree, results)
 
     return mapped
 
@@ -190,9 +182,9 @@ def smap(
 
 def specs_at(axes: Any, name: Any) -> Any:
     """For a tree of axes as `vmap` has them, the specs that cut there along one."""
-    leaves, tree = tree_flatten(axes, is_leaf=lambda one: one is None)
+    leaves, tree = trees.tree_flatten(axes, is_leaf=lambda one: one is None)
     parts: list = [[] if axis is None else [*[None] * axis, name] for axis in leaves]
-    return tree_unflatten(tree, [PartitionSpec(*part) for part in parts])
+    return trees.tree_unflatten(tree, [PartitionSpec(*part) for part in parts])
 
 
 # ----------------------------------------------------------------------------------
@@ -241,7 +233,7 @@ def _check_axes(mesh: Any, names: Iterable[Any], what: str) -> None:
 
 
 def _check_specs(specs: Any, name: str) -> None:
-    for leaf in tree_leaves(specs):
+    for leaf in trees.tree_leaves(specs):
         if not isinstance(leaf, PartitionSpec):
             raise errors.type_error(
                 f"shard_map {name} argument must be a pytree of "
@@ -264,7 +256,7 @@ class _Arguments(NamedTuple):
     def with_parts(self, parts: Iterable[Any]) -> Any:
         """The arguments of the mapped function: parts in place of arrays."""
         plain = where_not(self.dynamic, self.everything)
-        return tree_unflatten(self.tree, merge(self.dynamic, plain, parts))
+        return trees.tree_unflatten(self.tree, merge(self.dynamic, plain, parts))
 
 
 class _Mapping(NamedTuple):
@@ -276,19 +268,21 @@ class _Mapping(NamedTuple):
 
     def arguments(self, args: tuple, in_specs: Any) -> _Arguments:
         """The arguments by their specs; one whose spec is None stays a Python value."""
-        everything, tree = tree_flatten(args)
+        everything, tree = trees.tree_flatten(args)
         if in_specs is Infer:
             found: list[Any] = _inferred(
                 list(map(language.get_aval, everything)), self.manual, self.mesh
             )
         else:
             try:
-                found = broadcast_prefix_to_treedef(in_specs, tree)
+                found = trees.broadcast_prefix_to_treedef(in_specs, tree)
             except ValueError:
                 more = f" It was called with {len(args)} arguments."
                 raise self._no_prefix("in_specs", in_specs, tree, more) from None
         dynamic = [spec is not None for spec in found]
-        paths = [keystr(path) for path, _ in tree_flatten_with_path(args)[0]]
+        paths = [
+            trees.keystr(path) for path, _ in trees.tree_flatten_with_path(args)[0]
+        ]
 
         leaves, specs = where(dynamic, everything), where(dynamic, found)
         for spec in specs:

@@ -14,18 +14,12 @@ import numpy as np
 
 from minijax.backend import processes
 from minijax.compile.jit_api import jit
-from minijax.core import errors, runtime, shaping
+from minijax.core import errors, runtime, shaping, trees
 from minijax.core.array import Array
 from minijax.core.errors import api_boundary
 from minijax.core.language import eval_trace, get_aval, is_tracer
 from minijax.core.signatures import argnums_tuple, check_callable, fun_name
 from minijax.core.state import state
-from minijax.core.trees import (
-    broadcast_prefix_to_treedef,
-    tree_flatten,
-    tree_leaves,
-    tree_unflatten,
-)
 from minijax.primitives.shape.squeezing import squeeze
 from minijax.programs.shard_map.mapping import shard_map, specs_at
 from minijax.programs.sharding import multihost
@@ -77,7 +71,7 @@ def pmap(
     name = "_pmap_axis" if axis_name is None else axis_name
     if axis_size is not None:
         axis_size = operator.index(axis_size)
-    for axis in tree_leaves(in_axes):
+    for axis in trees.tree_leaves(in_axes):
         if not isinstance(axis, int):
             raise errors.type_error(
                 "pmap in_axes must be an int, None, or (nested) container with those "
@@ -88,12 +82,12 @@ def pmap(
     def mapped_leaves(args: tuple) -> tuple[list, Any, list]:
         """The leaves of the arguments that are not static, their tree, their axes."""
         dynamic = [arg for at, arg in enumerate(args) if at not in static]
-        leaves, tree = tree_flatten(tuple(dynamic))
+        leaves, tree = trees.tree_flatten(tuple(dynamic))
         return leaves, tree, _flat_axes(in_axes, tree, len(args), static)
 
     def with_leaves(args: tuple, tree: Any, leaves: Any) -> list[Any]:
         """The arguments with other leaves."""
-        rest = iter(tree_unflatten(tree, leaves))
+        rest = iter(trees.tree_unflatten(tree, leaves))
         return [arg if at in static else next(rest) for at, arg in enumerate(args)]
 
     def _fun(*args: Any) -> Any:
@@ -107,9 +101,11 @@ def pmap(
                 for part, axis in zip(parts, axes)
             ]
             results = fun(*with_leaves(args, tree, entries))
-            outputs, out_tree = tree_flatten(results)
+            outputs, out_tree = trees.tree_flatten(results)
             places = _prefix(out_axes, out_tree, "out_axes")
-            return tree_unflatten(out_tree, list(map(_with_axis, outputs, places)))
+            return trees.tree_unflatten(
+                out_tree, list(map(_with_axis, outputs, places))
+            )
 
         specs = specs_at(tuple(axes), name), specs_at(out_axes, name)
         mapped = shard_map(
@@ -147,7 +143,7 @@ def pmap(
                 f"{absent} by position."
             )
         if len(_processes(given, backend)) == 1 or any(
-            map(is_tracer, tree_leaves(args))
+            map(is_tracer, trees.tree_leaves(args))
         ):
             if given is not None and state.trace is eval_trace:
                 args = tree_map(_unless_elsewhere(given), args)
@@ -170,7 +166,7 @@ def _unless_elsewhere(devices: Sequence[Any]) -> Callable[[Any], Any]:
 
 def _prefix(axes: Any, tree: Any, name: str) -> list[Any]:
     try:
-        return broadcast_prefix_to_treedef(axes, tree)
+        return trees.broadcast_prefix_to_treedef(axes, tree)
     except ValueError:
         raise errors.value_error(
             f"pmap {name} specification must be a tree prefix of the corresponding "

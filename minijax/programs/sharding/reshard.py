@@ -14,12 +14,8 @@ from minijax.core.array import Array
 from minijax.core.language import Primitive, ShapedArray, get_aval, register
 from minijax.core.rules import def_linear, instantiate
 from minijax.core.trees import broadcast_prefix_to_treedef, tree_flatten, tree_unflatten
+from minijax.programs.sharding import contexts
 from minijax.programs.sharding.constraints import constrain, refuse_empty
-from minijax.programs.sharding.contexts import (
-    get_abstract_mesh,
-    mesh_in_use,
-    use_abstract_mesh,
-)
 from minijax.programs.sharding.cuts import axes_in, cut_of
 from minijax.programs.sharding.explicit_types import Cuts, full_spec, type_of
 from minijax.programs.sharding.placement import put_on_several
@@ -74,7 +70,7 @@ def _resharded(x: Any, place: Any) -> Any:
     except ValueError as error:
         raise errors.value_error(f"reshard: {error}") from None
     sharding = full_spec(sharding, aval)
-    own, used = x._placed if type(x) is Array else None, mesh_in_use()
+    own, used = x._placed if type(x) is Array else None, contexts.mesh_in_use()
     here = isinstance(used, Mesh) and used.abstract_mesh == sharding.mesh
     if here and isinstance(own, NamedSharding):
         if own.mesh.abstract_mesh != sharding.mesh:
@@ -127,7 +123,7 @@ def _reshard_lowering(ctx: Any, x: Any, *, dst_sharding: Any, **_: Any) -> Any:
 
 def _mesh_with(axes: Any, kind: AxisType, shardings: Any, what: str) -> tuple:
     """(the mesh in use, the same with some axes of another type); None without one."""
-    mesh = get_abstract_mesh()
+    mesh = contexts.get_abstract_mesh()
     for one in tree_flatten(shardings)[0]:
         if isinstance(one, NamedSharding):
             if not mesh.empty and one.mesh.abstract_mesh != mesh:
@@ -182,10 +178,10 @@ def auto_axes(
         names = (axes,) if isinstance(axes, str) else axes
         if mesh is None or {*mesh.auto_axes} == {*(names or mesh.axis_names)}:
             return function(*args, **kwargs)
-        with use_abstract_mesh(inner):
+        with contexts.use_abstract_mesh(inner):
             args = _on_mesh(args, inner)
             results = function(*args, **kwargs)
-        with use_abstract_mesh(mesh):
+        with contexts.use_abstract_mesh(mesh):
             return reshard(results, outs)
 
     return automatic
@@ -250,7 +246,7 @@ def explicit_axes(
                 "Context mesh cannot be empty. Please use `jax.set_mesh` API to enter "
                 "into a mesh context when using `explicit_axes` API."
             )
-        with use_abstract_mesh(inner):
+        with contexts.use_abstract_mesh(inner):
             results = function(*reshard(args, ins), **kwargs)
         return _on_mesh(results, mesh)
 
@@ -263,7 +259,7 @@ def changes_type(value: Any, place: Any) -> bool:
     Otherwise it is `device_put`.
     """
     if isinstance(place, PartitionSpec):
-        mesh = get_abstract_mesh()
+        mesh = contexts.get_abstract_mesh()
         if not mesh.empty:
             Cuts().final(place, "out_sharding")
         return mesh._any_axis_explicit
