@@ -8,6 +8,7 @@ In JAX: `jax/_src/sharding.py` and `sharding_impls.py`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
@@ -119,6 +120,12 @@ def __hash__(self: SingleDeviceSharding) -> int:
 def __repr__(self: SingleDeviceSharding) -> str:
     kind = "" if self.memory_kind is None else f", memory_kind={self.memory_kind}"
     return f"SingleDeviceSharding(device={self._device!r}{kind})"
+
+
+@on_single
+def __reduce__(self: SingleDeviceSharding) -> Any:
+    make = functools.partial(SingleDeviceSharding, memory_kind=self.memory_kind)
+    return make, (self._device,)
 
 
 @on_single

@@ -32,10 +32,9 @@ def device_put(
 
     Args:
       x: a tree of arrays, NumPy arrays and numbers.
-      device: a `Device` or a sharding of one device, to which the arrays are
-        then committed;
-        or a `memory.Space` of the device they are on; or a tree of these that is a
-        prefix of `x`.
+      device: a `Device`, a sharding or a `Format`, to which the arrays are then
+        committed; or a `memory.Space` of the device they are on; or a tree of these
+        that is a prefix of `x`.
       src: where the arrays come from, for the way back of their gradients.
       donate: whether the arrays may be given away.
       may_alias: False if the result must not share memory with `x`.

@@ -57,7 +57,9 @@ def jit(
       in_shardings: how the arguments are cut over devices: a sharding, a
         `PartitionSpec` for the mesh in use, or None where the arguments say it; or a
         tree of these that is a prefix of the arguments. Arguments that are
-        not committed are moved there.
+        not committed are moved there. A `Format` says also in which layout they lie in
+        memory (`Layout.AUTO`: the compiler chooses); it holds where the function is
+        called by itself, not in another transformation.
       out_shardings: the same for the results; None lets the compiler choose.
       device, backend: the one device on which the function runs, or a platform whose
         first device that is; a call with arrays moves them there, and one that is

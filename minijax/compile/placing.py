@@ -5,18 +5,21 @@ In JAX: `jax/_src/dispatch.py`, `device_put_p`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from minijax.backend import buffer_copies
-from minijax.core import dispatch, runtime
+from minijax.core import dispatch, errors, runtime
 from minijax.core.array import Array, default_device, first_device, put, wrap_as
 from minijax.core.events import Hook
-from minijax.core.language import Tracer, get_aval
+from minijax.core.language import ClosedJaxpr, Tracer, get_aval, physical_aval
+from minijax.core.partial_eval import trace_to_jaxpr
 from minijax.primitives.parallel.device_moves import placed_aval, put_now
 from minijax.primitives.refs.mutable_arrays import Ref
+from minijax.support.devices.layouts import Format, Layout, unusual, with_layout
 from minijax.support.devices.partition_spec import PartitionSpec
 from minijax.support.memory_spaces import MemorySpace, sharding_in, space_at
 
@@ -35,6 +38,8 @@ def device_put(value: Any, device: Any = None) -> Any:
     """An array on a device or in one of its memories, now; a tracer stays as it is."""
     if isinstance(value, Tracer):
         return value
+    if isinstance(device, Format):
+        return put_in_format(value, device)
     if isinstance(device, (buffer_copies.ShardingOfSeveral, PartitionSpec)):
         return put_on_several.run(value, device)
     if isinstance(device, MemorySpace):
@@ -61,6 +66,39 @@ def device_put(value: Any, device: Any = None) -> Any:
     return put(np.asarray(value, aval.dtype), aval, target)
 
 
+def put_in_format(value: Any, place: Format) -> Array:
+    """An array at its sharding's devices, and there in its layout.
+
+    Raises ValueError for `Layout.AUTO`, and as `Layout.check`.
+    """
+    if place.layout is Layout.AUTO:
+        raise errors.value_error(
+            f"device_put got {place}: only the compiler of a program chooses a layout. "
+            "Say one, such as `Layout((1, 0))`."
+        )
+    if isinstance(place.layout, Layout):
+        shape = physical_aval(get_aval(value)).shape
+        place.layout.check(shape, "an argument of device_put")
+    return in_layout(device_put(value, place.sharding), unusual(place.layout))
+
+
+def in_layout(array: Array, layout: Layout | None) -> Array:
+    """The array where it is, its dimensions in this order; None: row-major."""
+    held = getattr(array._placed, "layout", None)
+    if held == layout:
+        return array
+    if not array.committed:
+        array = wrap_as(array._buffer, array.aval, with_layout(array.sharding, held))
+    closed = _identity(array.aval)
+    settings = None, False, (), (array.sharding,), ((None,), (layout,))
+    return dispatch.run_closed(closed, [array], "in_layout", *settings)[0]
+
+
+@functools.lru_cache(maxsize=256)
+def _identity(aval: Any) -> ClosedJaxpr:
+    return ClosedJaxpr(*trace_to_jaxpr(lambda x: [x], (aval,)))
+
+
 def _put_in_memory(value: Any, space: MemorySpace) -> Array:
     array = value if type(value) is Array else device_put(value)
     array._check_alive()
@@ -74,6 +112,7 @@ def _put_in_memory(value: Any, space: MemorySpace) -> Array:
 def _copied(array: Array, aval: Any, device: Any) -> Array:
     """A copy in that memory of the device which the type `aval` says."""
     sharding = sharding_in(aval.memory_space, device)
+    array = in_layout(array, None)
     return wrap_as(
         buffer_copies.copy_to_sharding(array._buffer, sharding), aval, sharding
     )
@@ -81,6 +120,7 @@ def _copied(array: Array, aval: Any, device: Any) -> Array:
 
 def _copied_to(array: Array, device: Any) -> Any:
     """The buffer of a copy on one device; parts on several are put together."""
+    array = in_layout(array, None)
     if array._buffer._sharding.num_devices > 1:
         return runtime.put(array._read(), array._buffer.aval, device, True)
     return buffer_copies.copy_to_device(array._buffer, device)
@@ -102,7 +142,7 @@ def move_to_memories(arrays: list[Array], device: Any) -> list[Array]:
 def check_place(device: Any) -> None:
     """ValueError unless `device` is a place for an array in a program."""
     if not isinstance(
-        device, (MemorySpace, buffer_copies.ShardingOfSeveral, PartitionSpec)
+        device, (MemorySpace, buffer_copies.ShardingOfSeveral, PartitionSpec, Format)
     ):
         _device_of(device)
 
@@ -114,8 +154,8 @@ def _device_of(device: Any) -> Any:
     if devices is not None and len(devices) == 1:
         return next(iter(devices))
     raise ValueError(
-        "device_put takes a device, a sharding of one device, a `memory.Space` or None "
-        f"(or a tree of them), got {device!r}."
+        "device_put takes a device, a sharding, a Format, a `memory.Space` or None (or "
+        f"a tree of them), got {device!r}."
     )
 
 
@@ -168,6 +208,7 @@ def _buffer_on(value: Any, aval: Any, device: Any) -> Any:
         if value._placed is None and device == first_device():
             return value._buffer
         value._check_alive()
+        value = in_layout(value, None)
         if value.devices() == {device} and not in_other_memory(aval):
             return value._buffer
         return _copied_to(value, device)

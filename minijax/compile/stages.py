@@ -137,16 +137,8 @@ class Traced(_Stage):
     def lower(self, *, lowering_platforms: tuple[str, ...] | None = None) -> Lowered:
         """The program as StableHLO, for the default device's platform or a given one.
 
-        Raises ValueError for several platforms, or one that there is not, and
-        NotImplementedError for an argument's struct with a layout of its own.
+        Raises ValueError for several platforms, or one that there is not.
         """
-        for leaf in self._bound.leaves:
-            layout = leaf.format.layout if isinstance(leaf, ShapeDtypeStruct) else None
-            if layout and layout.major_to_minor != tuple(range(len(leaf.shape))):
-                raise NotImplementedError(
-                    f"lower got {leaf}: the compiler chooses layouts. Pass the "
-                    "sharding without one."
-                )
         if lowering_platforms is not None and len(lowering_platforms) != 1:
             raise ValueError(
                 "lower takes one platform, such as lowering_platforms=('cuda',); got "
@@ -504,16 +496,20 @@ class Compiled(_CompiledStage):
             needed = wanted[position]
             if type(leaf) is not Array or not leaf.committed or needed is None:
                 continue
-            if not leaf.sharding.is_equivalent_to(needed, leaf.ndim):
-                name = self._traced.jaxpr.jaxpr.debug_info.arg_names[position]
-                raise errors.value_error(
-                    "Computation was compiled for input shardings that disagree with "
-                    f"the shardings of arguments passed to it: argument {name} of "
-                    f"{self._traced.fun_name} with shape {leaf.aval.str_short()}:\n"
-                    f"  Passed sharding: {leaf.sharding}\n"
-                    f"  Required sharding: {needed}\n"
-                    "Move it there with `minijax.device_put`."
-                )
+            what, passed, place = "sharding", leaf.sharding, needed
+            if leaf.sharding.is_equivalent_to(needed, leaf.ndim):
+                what, passed, place = "layout", leaf._placed.layout, needed.layout
+                if passed == place:
+                    continue
+            name = self._traced.jaxpr.jaxpr.debug_info.arg_names[position]
+            raise errors.value_error(
+                f"Computation was compiled for input {what}s that disagree with the "
+                f"{what}s of arguments passed to it: argument {name} of "
+                f"{self._traced.fun_name} with shape {leaf.aval.str_short()}:\n"
+                f"  Passed {what}: {passed or 'row-major'}\n"
+                f"  Required {what}: {place or 'row-major'}\n"
+                "Move it there with `minijax.device_put`."
+            )
 
 
 @dataclass(eq=False, repr=False)

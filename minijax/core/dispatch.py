@@ -199,6 +199,7 @@ class CompileRequest(NamedTuple):
       keep_unused: whether the executable takes the unused arguments too.
       options: pairs (name, value) of XLA's options.
       out_shardings: the argument of `jit`; None if it was not given.
+      layouts: those of arguments and of results; None if none was given.
     """
 
     place: Any
@@ -208,6 +209,7 @@ class CompileRequest(NamedTuple):
     keep_unused: bool = False
     options: tuple = ()
     out_shardings: tuple | None = None
+    layouts: tuple[tuple, tuple] | None = None
 
 
 class Compilation:

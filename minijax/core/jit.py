@@ -452,7 +452,9 @@ def settings_of(params: dict[str, Any]) -> tuple:
     names = ("name", "donated_invars", "keep_unused", "compiler_options_kvs")
     outs = params["out_shardings"]
     given = None if _none_given(outs) else outs
-    return (*(params[name] for name in names), given)
+    layouts = params["in_layouts"], params["out_layouts"]
+    asked = layouts if any(map(any, layouts)) else None
+    return (*(params[name] for name in names), given, asked)
 
 
 @Hook
@@ -599,7 +601,7 @@ def _jit_pretty(params: dict[str, Any]) -> dict[str, Any]:
     name, closed = params["name"], params["jaxpr"]
     usual = jit_params(closed, name)
     rare = ("donated_invars", "keep_unused", "compiler_options_kvs")
-    names = (*rare, "in_shardings", "out_shardings")
+    names = (*rare, "in_shardings", "out_shardings", "in_layouts", "out_layouts")
     given = {key: params[key] for key in names if params[key] != usual[key]}
     return {"name": name, "jaxpr": closed, **given}
 

@@ -196,6 +196,7 @@ class Sharding(_jax.Sharding):
 
     memory_kind: str | None = None
     num_devices: int = 0
+    layout: Any = None  # of an array whose dimensions are not in row-major order
     _internal_device_list: Any = None
 
 

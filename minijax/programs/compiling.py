@@ -85,6 +85,8 @@ class LibraryCompilation(dispatch.Compilation):
         request: CompileRequest,
     ) -> LibraryProgram:
         if type(request.place) is Placement:
-            return partitioned.PartitionedProgram(lowered, executable, request.place)
+            return partitioned.PartitionedProgram(
+                lowered, executable, request.place, request.committed
+            )
         place, committed = request.place, request.committed
         return LibraryProgram(lowered, executable, place, committed)

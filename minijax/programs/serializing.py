@@ -75,7 +75,7 @@ def serialize(compiled: Compiled) -> tuple[bytes, Any, Any]:
             "`minijax.export` keeps the program before it is compiled."
         )
     if several:
-        rest = place.in_shardings, place.mesh, place.out_shardings
+        rest = place.in_shardings, place.mesh, place.out_shardings, place.layouts
         where: tuple[Any, ...] = (list(place.devices), *rest)
     else:
         where = [place], isinstance(program.placed, runtime.Sharding)

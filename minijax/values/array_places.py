@@ -19,7 +19,7 @@ from minijax.core import errors
 from minijax.core.array import Array, first_device, wrap_as
 from minijax.core.events import enter
 from minijax.core.language import ShapedArray
-from minijax.support.devices.layouts import Format, layout_of_xla
+from minijax.support.devices.layouts import Format, layout_of_xla, unusual, with_layout
 from minijax.support.special_errors import add_callback_cause
 
 F = TypeVar("F", bound=Callable)
@@ -237,6 +237,9 @@ def wrap(buffer: Any) -> Array:
 
 def placement_of(buffer: Any) -> Any:
     """The `_placed` that belongs to a buffer."""
+    layout = unusual(layout_of_xla(buffer._pjrt_layout))
+    if layout is not None:
+        return with_layout(buffer._sharding, layout, buffer._committed)
     if buffer._committed:
         return buffer._sharding
     device = next(iter(buffer._sharding.device_set))

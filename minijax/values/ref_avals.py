@@ -14,7 +14,7 @@ import numpy as np
 
 from minijax.core import avals, dtypes
 from minijax.core.state import state
-from minijax.support.devices.layouts import Format
+from minijax.support.devices.layouts import Format, Layout
 from minijax.support.devices.shardings import NamedSharding, PartitionSpec, Sharding
 
 
@@ -129,6 +129,11 @@ class ShapeDtypeStruct:
             raise ValueError(
                 "ShapeDtypeStruct: sharding is a Sharding, a PartitionSpec or a Format,"
                 f" got {sharding!r} of type {type(sharding).__name__}."
+            )
+        if getattr(sharding, "layout", None) is Layout.AUTO:
+            raise TypeError(
+                f"ShapeDtypeStruct got {sharding}: `Layout.AUTO` is for jit's "
+                "in_shardings and out_shardings. Say a layout, or the sharding alone."
             )
         self.shape = avals.canonicalize_shape(shape)
         self.dtype = dtype if dtypes.is_extended(dtype) else np.dtype(dtype)

@@ -341,18 +341,15 @@ def test_format_of_an_array_that_is_deleted():
         assert x.format.layout is None
 
 
-def test_a_layout_of_an_argument_is_refused():
+def test_a_layout_of_an_argument():
     x = jnp.ones((8, 4))
     layouts = importlib.import_module("minijax.experimental.layout")
     for order in ((0, 1), (1, 0)):
         place = layouts.Format(layouts.Layout(order), x.sharding)
         struct = minijax.ShapeDtypeStruct((8, 4), np.float32, sharding=place)
-        traced = minijax.jit(jnp.sin).trace(struct)
-        if order == (0, 1):
-            traced.lower()
-        else:
-            with pytest.raises(NotImplementedError, match="the compiler chooses"):
-                traced.lower()
+        compiled = minijax.jit(jnp.sin).lower(struct).compile()
+        (found,), _ = compiled.input_formats
+        assert found.layout.major_to_minor == order
 
 
 def test_a_compiled_gradient_names_the_users_lines():

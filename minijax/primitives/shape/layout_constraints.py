@@ -71,17 +71,6 @@ def with_layout_constraint(x: Any, layouts: Any) -> Any:
     leaves, tree = tree_util.tree_flatten(x)
     each = tree_util.tree_leaves(tree_util.tree_broadcast(layouts, x))
     for leaf, layout in zip(leaves, each):
-        shape = get_aval(leaf).shape
-        if sorted(layout.major_to_minor) != list(range(len(shape))):
-            raise errors.value_error(
-                "One of with_layout_constraint arguments is incompatible with its "
-                f"layout annotation {layout}: major_to_minor must name each of the "
-                f"{len(shape)} axes of shape {shape} once."
-            )
-        if layout.tiling:
-            raise errors.value_error(
-                f"with_layout_constraint takes an order of dimensions, got {layout}: "
-                "the tiles are the compiler's choice. Leave `tiling` out."
-            )
+        layout.check(get_aval(leaf).shape, "an argument of with_layout_constraint")
     pairs = zip(leaves, each)
     return tree.unflatten([layout_constraint_p.bind(x, layout=lay) for x, lay in pairs])

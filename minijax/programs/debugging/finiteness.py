@@ -20,11 +20,13 @@ from typing import Any
 
 import numpy as np
 
+from minijax.backend.buffer_copies import copy_to_sharding
 from minijax.core import dtypes, errors, source_info
 from minijax.core.array import Array, wrap_as
-from minijax.core.language import ClosedJaxpr, JaxprEqn, Literal, Var, all_primitives
+from minijax.core.language import ClosedJaxpr, JaxprEqn, Literal, Var
 from minijax.core.state import state
 from minijax.support.settings import override
+from minijax.values.array_places import placement_of
 from minijax.values.inner_programs import in_python
 
 
@@ -46,8 +48,7 @@ def run_checked(program: Any, buffers: list[Any]) -> list[Array]:
     if eager:
         raise _error(found, program.name)
     avals = program.lowered.in_avals
-    args = [wrap_as(buffer, aval) for buffer, aval in zip(kept, avals)]
-    _step_through(closed, args)
+    _step_through(closed, list(map(_array, kept, avals)))
     raise errors.with_facts(
         FloatingPointError(
             f"invalid value ({found}) encountered in jit({program.name}). Run again "
@@ -102,11 +103,14 @@ def _run_control_flow(eqn: JaxprEqn, inputs: list[Any]) -> list[Any]:
 def _copies_of_donated(program: Any, buffers: list[Any]) -> list[Any]:
     """The buffers, with copies of those that the program takes as donated."""
     lowered = program.lowered
-    copy = all_primitives["copy"]
     return [
-        copy.bind(wrap_as(buffer, aval))._buffer if donated else buffer
-        for buffer, aval, donated in zip(buffers, lowered.in_avals, lowered.donated)
+        copy_to_sharding(buffer, buffer._sharding) if donated else buffer
+        for buffer, donated in zip(buffers, lowered.donated)
     ]
+
+
+def _array(buffer: Any, aval: Any) -> Array:
+    return wrap_as(buffer, aval, placement_of(buffer))
 
 
 def forbidden(arrays: Sequence[Array]) -> str | None:

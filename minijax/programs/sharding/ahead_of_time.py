@@ -16,7 +16,7 @@ from minijax.core import dispatch, hlo, lowering
 from minijax.core.array import Array
 from minijax.core.jit import UNSPECIFIED, settings_of
 from minijax.core.state import state
-from minijax.programs.sharding.jit_shardings import check_place
+from minijax.programs.sharding.jit_shardings import check_layout, check_place
 from minijax.programs.sharding.partitioned import (
     annotate,
     in_shardings_of,
@@ -31,6 +31,7 @@ from minijax.programs.sharding.placement import (
     mesh_of,
     placement_of,
 )
+from minijax.support.devices.layouts import unusual, with_layout
 from minijax.support.devices.shardings import Mesh
 
 
@@ -43,15 +44,19 @@ def place_of(traced: stages.Traced) -> tuple[Any, bool]:
     ins = []
     apart = lie_on_several(leaves)
     moving = getattr(traced._options, "device", None) is not None
-    for leaf, wanted in zip(leaves, given, strict=True):
+    layouts = params["in_layouts"][len(traced._traced.outer) :]
+    for leaf, wanted, asked in zip(leaves, given, layouts, strict=True):
         held = getattr(leaf, "sharding", None)
         here = apart and type(leaf) is Array and leaf.committed
-        held = held if here or is_spread(held) else None
+        lies = unusual(check_layout(leaf, asked))
+        apart = apart or lies is not None
+        held = held if here or is_spread(held) or lies else None
         if wanted is not UNSPECIFIED and not moving:
             check_place(leaf, wanted)
-        ins.append(held if wanted is UNSPECIFIED else wanted)
+        held = held if wanted is UNSPECIFIED else wanted
+        ins.append(with_layout(held, lies) if lies else held)
     settings = settings_of(params)
-    outs = settings[-1]
+    outs = settings[-2]
     spread = list(filter(None if apart else is_spread, ins))
     spread += filter(is_spread, outs or ())
     own = [one for one in spread if one._internal_device_list is not None]

@@ -19,8 +19,9 @@ from minijax.compile import jit_api, placing
 from minijax.core import errors, hlo
 from minijax.core import jit as pjit
 from minijax.core.array import Array, wrap_as
+from minijax.core.batching import BatchTrace
 from minijax.core.jit import UNSPECIFIED, JitFunction, Traced
-from minijax.core.language import Tracer, eval_trace, get_aval, is_tracer
+from minijax.core.language import Tracer, eval_trace, get_aval, is_tracer, physical_aval
 from minijax.core.signatures import Bound, JitOptions
 from minijax.core.state import state
 from minijax.core.trees import broadcast_prefix_to_treedef, tree_flatten, tree_unflatten
@@ -33,12 +34,16 @@ from minijax.programs.sharding.constraints import (
 )
 from minijax.programs.sharding.contexts import mesh_of_jit, sharding_of
 from minijax.programs.sharding.placement import is_spread, put_on_several
-from minijax.support.devices.layouts import Format
+from minijax.support.devices.layouts import Format, Layout, unusual
 from minijax.support.devices.shardings import (
     PartitionSpec,
     Sharding,
     SingleDeviceSharding,
 )
+
+
+def _format_of(place: Any) -> Format:
+    return place if isinstance(place, Format) else Format(None, place)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -59,12 +64,13 @@ def _checked(shardings: Any, name: str) -> tuple | None:
     leaves, tree = tree_flatten(shardings, is_leaf=lambda x: x is None)
     found = []
     for leaf in leaves:
+        if isinstance(leaf, Layout) or leaf is Layout.AUTO:
+            raise errors.value_error(
+                f"{name} holds shardings, and got {leaf}. Say where it lies, too: "
+                "`Format(layout, sharding)`."
+            )
+        place = leaf
         if isinstance(leaf, Format):
-            if leaf.layout is not None:
-                raise NotImplementedError(
-                    f"jit({name}=Format(...)) with a layout is not supported: the "
-                    "compiler chooses layouts. Pass the sharding alone."
-                )
             leaf = leaf.sharding
         if leaf is not None and not isinstance(leaf, (Sharding, PartitionSpec)):
             raise errors.type_error(
@@ -78,7 +84,7 @@ def _checked(shardings: Any, name: str) -> tuple | None:
                 f"Unconstrained dimensions are not allowed in {name}, got {leaf}. "
                 "Leave the sharding out, and the compiler chooses all of it."
             )
-        found.append(leaf)
+        found.append(place)
     return (tuple(found), tree)
 
 
@@ -114,6 +120,17 @@ class ShardedJitFunction(JitFunction):
             errors.filter_traceback.run(error)
             raise
 
+    def _bind(self, args: tuple, kwargs: dict) -> Any:
+        given = self._options.in_shardings, self._options.out_shardings
+        places = [place for each in given if each is not None for place in each[0]]
+        concrete = [p for p in places if isinstance(getattr(p, "layout", None), Layout)]
+        if concrete and isinstance(state.trace, BatchTrace):
+            raise NotImplementedError(
+                f"vmap of jit with the layout of {concrete[0]}: a batch has one more "
+                "dimension. Give the layouts to `jit(vmap(f), ...)`."
+            )
+        return super()._bind(args, kwargs)
+
     def _moved(self, args: tuple, kwargs: dict) -> tuple:
         """The arguments, moved to where `in_shardings` places them."""
         bound = self._signature.bind(args, kwargs)
@@ -148,25 +165,31 @@ class ShardedJitFunction(JitFunction):
     def _trace(self, bound: Bound, avals: Sequence[Any]) -> Traced:
         traced = super()._trace(bound, avals)
         ins = [None] * len(traced.outer) + list(self._wanted(bound, {}))
-        outs = self._results(traced)
-        for sharding in (*ins, *outs):
-            check_not_manual(sharding, "jit(in_shardings=..., out_shardings=...)")
-        params = {
-            **traced.params,
-            "in_shardings": tuple(map(_specified, ins)),
-            "out_shardings": tuple(map(_specified, outs)),
-        }
+        params = dict(traced.params)
+        info, closed = traced.closed.jaxpr.debug_info, traced.closed
+        for name, places, avals, names in (
+            ("in", ins, closed.in_avals, info.arg_names),
+            ("out", self._results(traced), closed.out_avals, info.result_paths),
+        ):
+            formats = list(map(_format_of, places))
+            for at, (one, aval) in enumerate(zip(formats, avals)):
+                check_not_manual(one.sharding, f"jit({name}_shardings=...)")
+                if isinstance(one.layout, Layout):
+                    told = dict(enumerate(names)).get(at, at)
+                    what = f"{told} of jit({name}_shardings=...)"
+                    one.layout.check(physical_aval(aval).shape, what)
+                if name == "out" and is_spread(one.sharding):
+                    one.sharding.shard_shape(aval.shape)
+            shardings = tuple(_specified(one.sharding) for one in formats)
+            params[f"{name}_shardings"] = shardings
+            params[f"{name}_layouts"] = tuple(one.layout for one in formats)
         return traced._replace(params=params)
 
     def _results(self, traced: Traced) -> list[Any]:
         given = self._options.out_shardings
         if given is None:
             return [None] * len(traced.closed.out_avals)
-        found = _for_leaves(given, traced.out_tree, "out_shardings")
-        for aval, sharding in zip(traced.closed.out_avals, found):
-            if is_spread(sharding):
-                sharding.shard_shape(aval.shape)
-        return found
+        return _for_leaves(given, traced.out_tree, "out_shardings")
 
 
 errors.boundaries.add(ShardedJitFunction.__call__.__code__)
@@ -184,6 +207,13 @@ def _moved(leaf: Any, sharding: Any) -> Any:
     """
     if sharding is None or isinstance(leaf, Tracer):
         return leaf
+    if isinstance(sharding, Format):
+        check_layout(leaf, sharding.layout)
+        moved = _moved(leaf, sharding.sharding)
+        if isinstance(sharding.layout, Layout):
+            moved = placing.put_in_format(moved, sharding)
+            return wrap_as(moved._buffer, get_aval(leaf), moved._placed)
+        return moved
     if type(leaf) is Ref:
         leaf._array = _moved(leaf._array, sharding)
         return leaf
@@ -206,6 +236,24 @@ def _moved(leaf: Any, sharding: Any) -> Any:
         # As in JAX, the type is that of what was passed: no axis cuts it.
         return wrap_as(moved._buffer, get_aval(leaf), sharding)
     return placing.device_put(leaf, sharding)
+
+
+def check_layout(leaf: Any, layout: Any) -> Any:
+    """The layout of an argument for which `jit` was given one, or None.
+
+    ValueError for an array, or a struct, that is committed in another one.
+    """
+    held = getattr(getattr(leaf, "format", None), "layout", None)
+    if layout is None or held is None or not getattr(leaf, "committed", True):
+        return layout or held
+    if layout is Layout.AUTO or unusual(layout) != unusual(held):
+        raise errors.value_error(
+            "Layout passed to jit does not match the layout on the respective arg. Got "
+            f"jit layout: {layout},\narg layout: {held} for an array of shape "
+            f"{leaf.shape}. Move the argument first: `minijax.device_put(x, "
+            "Format(layout, x.sharding))`, or lower for a ShapeDtypeStruct."
+        )
+    return layout
 
 
 def check_place(leaf: Any, sharding: Any) -> bool:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from minijax.backend import buffer_copies
+from minijax.compile import placing
 from minijax.core import dtypes, errors
 from minijax.core.array import Array, wrap_as
 from minijax.core.language import ShapedArray, physical_aval
@@ -127,7 +128,7 @@ def make_array_from_single_device_arrays(
             f"{sorted(map(str, kinds))}. Convert them first."
         )
     (kind,) = kinds
-    parts = [by_device[device]._buffer for device in owned]
+    parts = [placing.in_layout(by_device[device], None)._buffer for device in owned]
     return _of_parts(parts, ShapedArray(shape, kind), sharding)
 
 

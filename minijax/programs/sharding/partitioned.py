@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from itertools import zip_longest
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from minijax.compile import caching, tokens
 from minijax.core import dispatch, errors, events, hlo, language, partial_eval
 from minijax.core.array import Array, first_device, wrap_as
 from minijax.core.language import physical_aval
+from minijax.core.runtime import single_device_sharding
 from minijax.processes import fingerprints, launch_order
 from minijax.programs.launching import LibraryProgram
 from minijax.programs.sharding import cuts, unreduced
@@ -38,6 +40,7 @@ from minijax.programs.sharding.placement import (
     two_places,
     with_devices,
 )
+from minijax.support.devices.layouts import Layout, layout_of_xla, unusual, with_layout
 from minijax.support.devices.shardings import (
     GSPMDSharding,
     Mesh,
@@ -96,6 +99,42 @@ def placed(
     closed: language.ClosedJaxpr, request: dispatch.CompileRequest
 ) -> dispatch.CompileRequest:
     """The request with a complete `Placement`, if it is for several devices.
+
+    Or if it has layouts. Raises ValueError as `_on_devices`, and NotImplementedError
+    for the layouts of results, and `Layout.AUTO`, of a program with ordered effects.
+    """
+    place, asked = request.place, request.layouts
+    if type(place) is Placement and place.layouts is not None:
+        return request
+    request = _on_devices(closed, request._replace(layouts=None))
+    place = request.place
+    if type(place) is not Placement:
+        if asked is None:
+            return request
+        free = (None,) * len(closed.in_avals)
+        devices = single_device_sharding(place)._internal_device_list
+        place = placement_of(devices, free, flat_mesh(devices))
+    own = [one and one.layout for one in place.in_shardings]
+    if asked is None and not any(own):
+        return request
+    ins, outs = asked or (own, ())
+    if tokens.ordered(closed.effects) and (any(outs) or Layout.AUTO in ins):
+        raise NotImplementedError(
+            f"{request.name} has ordered effects, and XLA neither keeps the layouts of "
+            "such a program's results nor tells what it chose for Layout.AUTO. Leave "
+            "these layouts out."
+        )
+    layouts = tuple(lies or given for lies, given in zip(own, ins)), outs
+    if any(map(unusual, outs)):  # XLA drops them where another result is AUTO
+        layouts = layouts[0], tuple(map(unusual, outs))
+    parts = place.devices, place.in_shardings, place.mesh, place.out_shardings
+    return request._replace(place=placement_of(*parts, layouts))
+
+
+def _on_devices(
+    closed: language.ClosedJaxpr, request: dispatch.CompileRequest
+) -> dispatch.CompileRequest:
+    """The request with a `Placement`, if it is for several devices.
 
     They are named by an argument, by `out_shardings`, by the program, or by the mesh in
     use. Raises ValueError if two of these name different devices.
@@ -188,7 +227,7 @@ def _of_used(
         return request
     if not any(kept):
         return request._replace(place=first_device(), committed=False)
-    if not any(map(is_spread, kept)):
+    if not any(is_spread(one) or one and one.layout for one in kept):
         return request._replace(place=devices[0])
     return request._replace(place=placement_of(devices, kept, mesh))
 
@@ -311,8 +350,12 @@ def annotate(
     hlo_parts.call_out_from_first_device(module)
     main = hlo.ir.SymbolTable(module.operation)["main"]
     types = main.type
-    parameters = _mark(main, "arg_attrs", types.inputs, ins, placement.replicated)
-    results = _mark(main, "res_attrs", types.results, outs, None)
+    given, asked = placement.layouts or ((), ())
+    of_args = [given[i] if i < len(given) else None for i in lowered.kept]
+    parameters = _mark(
+        main, "arg_attrs", types.inputs, ins, of_args, placement.replicated
+    )
+    results = _mark(main, "res_attrs", types.results, outs, asked, None)
     hlo_parts.run_passes(module, "sdy-lift-inlined-meshes")
     return PartitionedSettings(
         num_partitions=placement.mesh.size,
@@ -322,16 +365,23 @@ def annotate(
 
 
 def _mark(
-    main: Any, name: str, types: Sequence[Any], shardings: Sequence[Any], of_first: Any
+    main: Any,
+    name: str,
+    types: Sequence[Any],
+    shardings: Sequence[Any],
+    layouts: Sequence[Any],
+    of_first: Any,
 ) -> tuple[bool, ...]:
-    """Write shardings on arguments or results; which of them XLA chooses.
+    """Write shardings and layouts on arguments or results; which of them XLA chooses.
 
     `of_first` is the sharding of those before: constants and tokens.
     """
     first = len(types) - len(shardings)
     dicts = main.attributes[name] if name in main.attributes else [()] * len(types)
     written = []
-    for kind, old, sharding in zip(types, dicts, [*[of_first] * first, *shardings]):
+    whole = [*[of_first] * first, *shardings]
+    modes = [*[None] * first, *layouts, *[None] * len(types)]
+    for kind, old, sharding, layout in zip(types, dicts, whole, modes):
         entry = {named.name: named.attr for named in old}
         if "tf.aliasing_output" in entry:
             # Which result takes the memory depends on shardings that XLA chooses.
@@ -341,6 +391,10 @@ def _mark(
             entry["sdy.sharding"] = sdy_sharding(named(sharding), kind.rank)
             if sharding.memory_kind not in (None, "device"):
                 entry["mhlo.memory_kind"] = hlo.string(sharding.memory_kind)
+        if layout is not None:
+            order = getattr(layout, "major_to_minor", None)
+            mode = "auto" if order is None else f"{{{','.join(map(str, order[::-1]))}}}"
+            entry["mhlo.layout_mode"] = hlo.string(mode)
         written.append(hlo.ir.DictAttr.get(entry))
     main.attributes[name] = hlo.ir.ArrayAttr.get(written)
     return (*[False] * first, *(sharding is None for sharding in shardings))
@@ -370,7 +424,13 @@ class PartitionedProgram(LibraryProgram):
         comes there is spread when the program is called.
     """
 
-    def __init__(self, lowered: Any, executable: Any, placement: Placement):
+    def __init__(
+        self,
+        lowered: Any,
+        executable: Any,
+        placement: Placement,
+        committed: bool = True,
+    ):
         self.name = lowered.name
         self.executable = executable
         self.lowered = lowered
@@ -393,8 +453,14 @@ class PartitionedProgram(LibraryProgram):
             full_spec(_on_mesh_of(aval, one, placement), aval)
             for one, aval in zip(self.out_shardings, self.out_avals)
         ]
+        self.placed: list[Any] = list(self.out_shardings)
+        if not committed:
+            (device,) = placement.devices
+            self.placed = [None if device == first_device() else device] * len(outs)
+        if placement.layouts is not None:
+            self._read_layouts(*placement.layouts, committed)
         avals = [physical_aval(aval) for aval in self.out_avals]
-        self.launch = self.launcher(avals, self.out_shardings, True)
+        self.launch = self.launcher(avals, self.out_shardings, committed)
         if not placement.devices.is_fully_addressable:
             with lowered.context:
                 text = lowered.module.operation.get_asm(enable_debug_info=False)
@@ -406,6 +472,33 @@ class PartitionedProgram(LibraryProgram):
         _, _, self.constants = on_several.place(
             lowered.constants, const_avals, placement
         )
+
+    def _read_layouts(self, ins: tuple, outs: tuple, committed: bool) -> None:
+        """Note which arguments and results lie in no row-major order.
+
+        `ins` and `outs` are what was asked for. AssertionError if XLA did otherwise.
+        """
+        loaded, kept = self.executable.loaded, self.lowered.kept
+        found = outs
+        params = [ins[position] for position in kept if position < len(ins)]
+        if not tokens.ordered(self.lowered.effects):
+            found = tuple(map(layout_of_xla, loaded.get_output_layouts()))
+            given = loaded.get_parameter_layouts()
+            params = list(map(layout_of_xla, given[len(given) - len(kept) :]))
+        for at, (layout, asked) in enumerate(zip_longest(map(unusual, found), outs)):
+            if asked is not Layout.AUTO and layout != unusual(asked):
+                raise AssertionError(
+                    f"XLA took {layout} for result {at} of {self.name}, not {asked}. "
+                    "Leave this layout out."
+                )
+            if layout is not None:
+                sharding = self.out_shardings[at]
+                self.placed[at] = with_layout(sharding, layout, committed)
+        for at, (position, param) in enumerate(zip(kept, params)):
+            layout = unusual(param)
+            self.in_shardings[at] = with_layout(self.in_shardings[at], layout)
+            if layout is not None and ins[position] is Layout.AUTO:
+                self.chosen.append(at)
 
     def buffers_of(self, leaves: Sequence[Any]) -> list[Any]:
         """The buffers of a call's arguments, on the devices of the compiled program."""
@@ -432,7 +525,7 @@ class PartitionedProgram(LibraryProgram):
         if events.subscribers:
             events.emit("execute", program=self)
         results = self.launch(inputs)
-        return list(map(wrap_as, results, self.out_avals, self.out_shardings))
+        return list(map(wrap_as, results, self.out_avals, self.placed))
 
 
 def _completed(
@@ -460,6 +553,8 @@ def _on_mesh_of(aval: Any, sharding: Any, placement: Placement) -> Any:
 
 def told(hlo_sharding: Any, placement: Placement) -> Any:
     """XLA's sharding in terms of the user's mesh, if that can express it."""
+    if placement.alone:
+        return placement.replicated
     try:
         spec = spec_of_hlo_sharding(hlo_sharding, placement.mesh)
         return NamedSharding(placement.mesh, spec)

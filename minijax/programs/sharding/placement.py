@@ -20,10 +20,12 @@ from minijax.compile import placing
 from minijax.core import errors
 from minijax.core.array import Array, first_device, wrap_as
 from minijax.core.language import get_aval, physical_aval
+from minijax.core.runtime import single_device_sharding
 from minijax.core.state import state
 from minijax.primitives.refs.mutable_arrays import Ref
 from minijax.programs.sharding.contexts import mesh_in_use, sharding_of
 from minijax.programs.sharding.explicit_types import typed
+from minijax.support.devices.layouts import with_layout
 from minijax.support.devices.shardings import (
     AbstractMesh,
     Mesh,
@@ -31,6 +33,8 @@ from minijax.support.devices.shardings import (
     PartitionSpec,
     check_distinct,
 )
+
+_ROW = "devices"  # the axis of a mesh that is no user's
 
 # For each argument its sharding, or None where the compiler chooses.
 Shardings = tuple[Any, ...]
@@ -48,17 +52,24 @@ class Placement:
       in_shardings: the sharding of each argument; None where the compiler chooses.
       out_shardings: the same for the results; None if it chooses all.
       mesh: the mesh in whose terms chosen shardings are told.
+      layouts: those of arguments and results, `Layout.AUTO` where the compiler chooses,
+        None for row-major order; None for all: nothing lies otherwise.
     """
 
     devices: Any
     in_shardings: Shardings
     out_shardings: Shardings | None
     mesh: Mesh
+    layouts: tuple[tuple, tuple] | None = None
 
     def __post_init__(self) -> None:
         check_distinct(self.devices or ())
         self.platform = self.devices[0].platform if self.devices else None
-        self.replicated = NamedSharding(self.mesh, PartitionSpec())
+        self.replicated: Any = NamedSharding(self.mesh, PartitionSpec())
+        # One device alone, whose program has layouts.
+        self.alone = self.mesh.size == 1 and self.mesh.axis_names == (_ROW,)
+        if self.alone:
+            self.replicated = single_device_sharding(self.devices[0])
 
 
 _placements: dict[tuple, Placement] = {}
@@ -72,15 +83,18 @@ def placement_of(
     in_shardings: Shardings,
     mesh: Mesh,
     out_shardings: Shardings | None = None,
+    layouts: Any = None,
 ) -> Placement:
     """The placement with these parts: always the same object."""
-    key = (devices, in_shardings, out_shardings, mesh)
+    # Shardings are equal whose layouts are not.
+    own = tuple(sharding and sharding.layout for sharding in in_shardings)
+    key = (devices, in_shardings, out_shardings, mesh, own, layouts)
     found = _placements.get(key)
     if found is None:
         if len(_placements) >= _LIMIT:
             _placements.clear()
             _by_identity.clear()
-        new = Placement(devices, in_shardings, out_shardings, mesh)
+        new = Placement(devices, in_shardings, out_shardings, mesh, layouts)
         found = _placements.setdefault(key, new)
     return found
 
@@ -114,10 +128,15 @@ def place(
 
 
 def lie_on_several(values: Sequence[Any]) -> bool:
-    """Whether one of the values is spread, or two are committed to two devices."""
+    """Whether one of the values is spread, or two are committed to two devices.
+
+    Or one has a layout of its own: then its program has a `Placement`, too.
+    """
     places = placing.committed_places(values)
     devices = {device for place in places for device in place.device_set}
-    return len(devices) > 1 or any(map(is_spread, places))
+    if len(devices) > 1 or any(map(is_spread, places)):
+        return True
+    return any(place.layout is not None for place in places)
 
 
 def _place_on_several(values: Sequence[Any]) -> tuple[Placement, bool, list[Any]]:
@@ -209,7 +228,7 @@ def two_places(first: str, other: str) -> Exception:
 
 def flat_mesh(devices: Any) -> Mesh:
     """The devices in a row, for shardings that no mesh of the user describes."""
-    return Mesh(np.array(list(devices), dtype=object), ("devices",))
+    return Mesh(np.array(list(devices), dtype=object), (_ROW,))
 
 
 # ----------------------------------------------------------------------------------
@@ -226,7 +245,7 @@ def spread_out(value: Any, aval: Any, sharding: Any) -> Any:
         if value._placed is not None:
             value._check_alive()
         if value._buffer._sharding == sharding:
-            return value._buffer
+            return placing.in_layout(value, sharding.layout)._buffer
         return _spread_host(value._read(), value._buffer.aval, sharding)
     physical = physical_aval(aval)
     return _spread_host(np.asarray(value, physical.dtype), physical, sharding)
@@ -234,12 +253,16 @@ def spread_out(value: Any, aval: Any, sharding: Any) -> Any:
 
 def spread_buffer(buffer: Any, sharding: Any) -> Any:
     """A jaxlib array, wherever it lies, copied to where the sharding says."""
-    if buffer._sharding == sharding:
+    if buffer._sharding == sharding and sharding.layout is None:
         return buffer
     return _spread_host(to_numpy(buffer), buffer.aval, sharding)
 
 
 def _spread_host(host: np.ndarray, physical: Any, sharding: Any) -> Any:
+    if sharding.layout is not None:
+        plain = with_layout(sharding, None)
+        spread = wrap_as(_spread_host(host, physical, plain), physical, plain)
+        return placing.in_layout(spread, sharding.layout)._buffer
     indices = sharding.addressable_devices_indices_map(host.shape)
     owned = list(sharding._internal_device_list.addressable_device_list)
     parts = [host[indices[device]] for device in owned]
