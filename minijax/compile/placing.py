@@ -61,7 +61,10 @@ def device_put(value: Any, device: Any = None) -> Any:
         if value.devices() == {target} and value.committed:
             return value
         sharding = runtime.single_device_sharding(target)
-        return wrap_as(_copied_to(value, target), value.aval, sharding)
+        moved = wrap_as(_copied_to(value, target), value.aval, sharding)
+        if len(value.devices()) > 1:  # as in JAX, its parts lie in the usual order
+            return moved
+        return in_layout(moved, getattr(value._placed, "layout", None))
     aval = get_aval(value)
     return put(np.asarray(value, aval.dtype), aval, target)
 

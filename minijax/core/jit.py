@@ -547,6 +547,11 @@ def _jit_transpose(cts, *args, **params) -> None:
 
 @jit_p.def_batch
 def _jit_batch(axis_data, args, dims, **params) -> tuple:
+    if any(params["in_layouts"] + params["out_layouts"]):
+        raise NotImplementedError(
+            "vmap of jit with layouts: a batch has one more dimension. Give the "
+            "layouts to `jit(vmap(f), ...)`."
+        )
     params = plain(params)
     batched, out_dims = batching.batch_jaxpr(params["jaxpr"], axis_data, dims)
     donated = params["donated_invars"]

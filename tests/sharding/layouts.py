@@ -245,6 +245,13 @@ _cases(
     batch_of_jit=lambda k: k.mj.vmap(k.mj.jit(plus, out_shardings=k.columns))(
         k.host[None]
     ),
+    batch_of_nested_jit=lambda k: k.mj.vmap(
+        k.mj.jit(lambda x: k.mj.jit(plus, in_shardings=k.columns)(x))
+    )(k.host[None]),
+    batch_of_auto=lambda k: k.mj.vmap(k.mj.jit(plus, out_shardings=k.auto))(
+        k.host[None]
+    ),
+    put_elsewhere=lambda k: k.told(k.mj.device_put(k.y, k.mj.devices()[1])),
     nested=lambda k: k.jit(
         lambda x: k.mj.jit(turned, in_shardings=k.columns)(x) + 1, k.x
     ),

@@ -121,3 +121,14 @@ def test_what_is_automatic_is_not_committed():
     assert not any(x.committed for x in found)
     again = mj.jit(jnp.sin, in_shardings=Format(Layout((0, 1)), HERE))(found[0])
     np.testing.assert_array_equal(again, jnp.sin(X.T))
+
+
+def test_functions_that_make_arrays_name_the_way_to_a_layout():
+    parts = [mj.device_put(X, HERE)]
+    for make in (
+        lambda: mj.make_array_from_callback((3, 4), COLUMNS, lambda index: X[index]),
+        lambda: mj.make_array_from_single_device_arrays((3, 4), COLUMNS, parts),
+        lambda: mj.make_array_from_process_local_data(COLUMNS, X),
+    ):
+        with pytest.raises(TypeError, match=r"device_put\(result, format\)"):
+            make()

@@ -19,7 +19,6 @@ from minijax.compile import jit_api, placing
 from minijax.core import errors, hlo
 from minijax.core import jit as pjit
 from minijax.core.array import Array, wrap_as
-from minijax.core.batching import BatchTrace
 from minijax.core.jit import UNSPECIFIED, JitFunction, Traced
 from minijax.core.language import Tracer, eval_trace, get_aval, is_tracer, physical_aval
 from minijax.core.signatures import Bound, JitOptions
@@ -120,17 +119,6 @@ class ShardedJitFunction(JitFunction):
             errors.filter_traceback.run(error)
             raise
 
-    def _bind(self, args: tuple, kwargs: dict) -> Any:
-        given = self._options.in_shardings, self._options.out_shardings
-        places = [place for each in given if each is not None for place in each[0]]
-        concrete = [p for p in places if isinstance(getattr(p, "layout", None), Layout)]
-        if concrete and isinstance(state.trace, BatchTrace):
-            raise NotImplementedError(
-                f"vmap of jit with the layout of {concrete[0]}: a batch has one more "
-                "dimension. Give the layouts to `jit(vmap(f), ...)`."
-            )
-        return super()._bind(args, kwargs)
-
     def _moved(self, args: tuple, kwargs: dict) -> tuple:
         """The arguments, moved to where `in_shardings` places them."""
         bound = self._signature.bind(args, kwargs)
@@ -164,25 +152,18 @@ class ShardedJitFunction(JitFunction):
 
     def _trace(self, bound: Bound, avals: Sequence[Any]) -> Traced:
         traced = super()._trace(bound, avals)
-        ins = [None] * len(traced.outer) + list(self._wanted(bound, {}))
-        params = dict(traced.params)
+        wanted = self._wanted(bound, {})
+        ins = [Format()] * len(traced.outer) + list(map(_format_of, wanted))
+        outs = list(map(_format_of, self._results(traced)))
         info, closed = traced.closed.jaxpr.debug_info, traced.closed
-        for name, places, avals, names in (
-            ("in", ins, closed.in_avals, info.arg_names),
-            ("out", self._results(traced), closed.out_avals, info.result_paths),
-        ):
-            formats = list(map(_format_of, places))
-            for at, (one, aval) in enumerate(zip(formats, avals)):
-                check_not_manual(one.sharding, f"jit({name}_shardings=...)")
-                if isinstance(one.layout, Layout):
-                    told = dict(enumerate(names)).get(at, at)
-                    what = f"{told} of jit({name}_shardings=...)"
-                    one.layout.check(physical_aval(aval).shape, what)
-                if name == "out" and is_spread(one.sharding):
-                    one.sharding.shard_shape(aval.shape)
-            shardings = tuple(_specified(one.sharding) for one in formats)
-            params[f"{name}_shardings"] = shardings
-            params[f"{name}_layouts"] = tuple(one.layout for one in formats)
+        for one, aval in zip(outs, closed.out_avals, strict=True):
+            if is_spread(one.sharding):
+                one.sharding.shard_shape(aval.shape)
+        params = {
+            **traced.params,
+            **_params("in", ins, closed.in_avals, info.arg_names),
+            **_params("out", outs, closed.out_avals, info.result_paths),
+        }
         return traced._replace(params=params)
 
     def _results(self, traced: Traced) -> list[Any]:
@@ -193,6 +174,26 @@ class ShardedJitFunction(JitFunction):
 
 
 errors.boundaries.add(ShardedJitFunction.__call__.__code__)
+
+
+def _params(
+    kind: str, formats: Sequence[Format], avals: Sequence[Any], names: Any
+) -> dict[str, tuple]:
+    """The parameters of a jit for its arguments ("in") or its results ("out").
+
+    Raises ValueError for formats that do not fit the types.
+    """
+    what = f"jit({kind}_shardings=...)"
+    told = dict(enumerate(names or ()))
+    for at, (one, aval) in enumerate(zip(formats, avals, strict=True)):
+        check_not_manual(one.sharding, what)
+        if isinstance(one.layout, Layout):
+            shape = physical_aval(aval).shape
+            one.layout.check(shape, f"{told.get(at, at)} of {what}")
+    return {
+        f"{kind}_shardings": tuple(_specified(one.sharding) for one in formats),
+        f"{kind}_layouts": tuple(one.layout for one in formats),
+    }
 
 
 def _specified(sharding: Any) -> Any:

@@ -37,11 +37,7 @@ def make_array_from_callback(
       ValueError: if a part has the wrong shape, or the array cannot be cut so.
       TypeError: if `sharding` is not a sharding.
     """
-    if not isinstance(sharding, Sharding):
-        raise errors.type_error(
-            f"make_array_from_callback takes a sharding, got {sharding!r}. Write "
-            "`NamedSharding(mesh, spec)`."
-        )
+    _check_sharding(sharding, "make_array_from_callback")
     shape = tuple(shape)
     part_shape = sharding.shard_shape(shape)
     indices = sharding.addressable_devices_indices_map(shape)
@@ -67,6 +63,14 @@ def make_array_from_callback(
     return _of_parts(parts, ShapedArray(shape, parts[0].dtype), sharding)
 
 
+def _check_sharding(sharding: Any, function: str) -> None:
+    if not isinstance(sharding, Sharding):
+        raise errors.type_error(
+            f"{function} takes a sharding, got {sharding!r}. Write `NamedSharding(mesh,"
+            " spec)`; to a layout, move the result: `device_put(result, format)`."
+        )
+
+
 def _of_parts(parts: Sequence[Any], aval: Any, sharding: Any) -> Array:
     buffer = buffer_copies.put_shards(parts, physical_aval(aval), sharding)
     return wrap_as(buffer, typed(aval, sharding), sharding)
@@ -84,7 +88,7 @@ def make_array_from_single_device_arrays(
       dtype: needed where this process has no device of the sharding; else the arrays'.
 
     Raises:
-      TypeError: if `arrays` is not a sequence of arrays.
+      TypeError: if `arrays` is not a sequence of arrays, or `sharding` no sharding.
       ValueError: if the devices, shapes or dtypes do not fit.
     """
     if isinstance(arrays, Array) or not isinstance(arrays, Sequence):
@@ -92,6 +96,7 @@ def make_array_from_single_device_arrays(
             "make_array_from_single_device_arrays takes a list of arrays, one for each "
             f"device, got {type(arrays).__name__}."
         )
+    _check_sharding(sharding, "make_array_from_single_device_arrays")
     shape = tuple(shape)
     part_shape = sharding.shard_shape(shape)
     owned = list(sharding._internal_device_list.addressable_device_list)
@@ -147,8 +152,10 @@ def make_array_from_process_local_data(
         longer as there are processes along it.
 
     Raises:
+      TypeError: if `sharding` is not a sharding.
       ValueError: if the data does not fit the shape.
     """
+    _check_sharding(sharding, "make_array_from_process_local_data")
     data = np.asarray(local_data)
     owned = sharding.addressable_devices
     factors = _processes_along(sharding, data.ndim, owned)

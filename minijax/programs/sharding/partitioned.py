@@ -352,6 +352,7 @@ def annotate(
     types = main.type
     given, asked = placement.layouts or ((), ())
     of_args = [given[i] if i < len(given) else None for i in lowered.kept]
+    asked = asked or (None,) * len(outs)
     parameters = _mark(
         main, "arg_attrs", types.inputs, ins, of_args, placement.replicated
     )
@@ -380,8 +381,9 @@ def _mark(
     dicts = main.attributes[name] if name in main.attributes else [()] * len(types)
     written = []
     whole = [*[of_first] * first, *shardings]
-    modes = [*[None] * first, *layouts, *[None] * len(types)]
-    for kind, old, sharding, layout in zip(types, dicts, whole, modes):
+    modes = [*[None] * first, *layouts]
+    each = zip(types, dicts, whole, modes, strict=True)
+    for kind, old, sharding, layout in each:
         entry = {named.name: named.attr for named in old}
         if "tf.aliasing_output" in entry:
             # Which result takes the memory depends on shardings that XLA chooses.
