@@ -16,7 +16,8 @@ import pytest
 
 import minijax
 import minijax_widgets as see
-from minijax_lab.explain.flight_repairs import python_uses
+from minijax_lab.explain.flight_repairs import decided_at, kept_on_device, python_uses
+from minijax_lab.explain.user_source import Source
 
 HEAD = """
 from functools import partial
@@ -919,3 +920,86 @@ def test_where_python_needs_a_value(line, used) -> None:
         refused = True
     # (`3 or n` as a test: Python stops at the 3.)
     assert refused == used or line.startswith("if 3")
+
+
+@pytest.mark.parametrize(
+    ("head", "line", "new"),
+    [
+        ("for i in range(200):", "print(float(f(x)))", "if i % 100 == 0: "),
+        ("for i, x in enumerate(data):", "print(float(f(x)))", "if i % 100 == 0: "),
+        ("for x in data:", "print(float(f(x)))", None),
+        ("for name in names:", "print(name, float(f(x)))", None),
+        ("for x, i in enumerate(data):", "print(float(f(x)))", "if x % 100 == 0: "),
+        ("for i, x in pairs.items():", "print(float(f(x)))", None),
+        ("for i in range(9):", "kept.append(float(f(x)))", "kept.append(f(x))"),
+        ("for i in range(9):", "kept.append(float(l)); total += l.item()", None),
+        ("for i in range(9):", "total += float(f(x)); n += 1", None),
+        ("for i in range(9):", "n += 1; total += float(f(x))", None),
+    ],
+)
+def test_the_line_without_its_read_runs_and_waits_no_more(head, line, new) -> None:
+    source = Source("train.py", [head, f"    {line}"])
+    lines = kept_on_device(source, source.statement(2), True)
+    assert bool(lines) == (new is not None)
+    assert new is None or lines[0].new.startswith(new)
+
+
+@pytest.mark.parametrize(
+    ("lines", "decided"),
+    [
+        (["while float(err) > 1e-3:", "    err = f(err)"], True),
+        (["if float(x) < best:", "    best = x"], True),
+        (["if x > 3:", "    break"], True),
+        (["if x > 3: break"], True),
+        (["assert x > 3"], True),
+        (["y = 1 if float(x) > 3 else 2"], True),
+        (["y = float(x) > 3 and z"], True),
+        (["y = [n for n in names if x > n]"], True),
+        (["match int(x):", "    case 1:", "        pass"], True),
+        (["if i % 100 == 0: print(float(x))"], False),
+        (["if i % 100 == 0: print(x)"], False),
+        (["y = float(x) if told else 0.0"], False),
+        (["y = told and float(x)"], False),
+        (["print(float(x))"], False),
+        (["for i in x.tolist():", "    if i: pass"], False),
+    ],
+)
+def test_where_python_decides_by_what_is_read(lines, decided) -> None:
+    assert decided_at(Source("train.py", lines), 1) == decided
+
+
+def test_a_read_that_decides_has_no_seconds_that_can_go(tmp_path) -> None:
+    script = """
+    f = jax.jit(lambda x: x * 0.5)
+    x, best = jnp.ones(()), 1e9
+    for _ in range(6):
+        x = f(x)
+        if float(x) < best:
+            best = 1.0
+    while x > 1e-3:
+        x = f(x)
+    answer = best
+    """
+    source = HEAD.replace("LIBRARY", "jax") + textwrap.dedent(script)
+    faults = recorded("jax", source, tmp_path / "train.py").faults
+    waits = [fault for fault in faults if fault.kind == "wait"]
+    assert [fault.write.rpartition("jax.lax.")[2] for fault in waits] == [
+        "while_loop in that of the loop",
+        "while_loop, in a jitted function",
+    ]
+    for fault in waits:
+        assert "Python decides by its value" in fault.words
+        assert not fault.lines and not fault.seconds
+
+
+def test_no_line_moves_an_array_above_the_loop_that_sets_it(tmp_path) -> None:
+    script = """
+    f = jax.jit(lambda batch: batch.sum())
+    data = [np.ones((64, 64), np.float32)] * 20
+    for batch in data:
+        answer = f(batch)
+    """
+    source = HEAD.replace("LIBRARY", "jax") + textwrap.dedent(script)
+    faults = recorded("jax", source, tmp_path / "train.py").faults
+    (fault,) = [fault for fault in faults if fault.kind == "pushed"]
+    assert not fault.lines and "jax.device_put" in fault.write

@@ -23,6 +23,7 @@ from minijax_lab.explain.flight_repairs import (
     argument_at,
     argument_node,
     call_of,
+    decided_at,
     edited,
     free_names,
     hoisted,
@@ -459,6 +460,8 @@ class Adviser:
             return []
         source = self.source(site.file)
         statement = source.statement(site.line)
+        if decided_at(source, site.line):
+            return [self.of_decision(site, statement, count)]
         if statement is None or source.loop(statement) is None:
             if source.around(statement, FUNCTIONS[:2]) is None:
                 return []  # behind the loop: as advised
@@ -494,6 +497,19 @@ class Adviser:
                 count,
             )
         ]
+
+    def of_decision(self, site: Site, statement: Any, count: int) -> Fault:
+        """A value by which Python decides: it has to come to the host."""
+        words = f"this line brought an array to the host {count:,} times: Python "
+        words += "decides by its value"
+        write = "it cannot stay on the device unless the device decides: jnp.where in "
+        write += "the place of the test, or jax.lax.while_loop in that of the loop"
+        if isinstance(statement, ast.While):
+            write = "it cannot stay on the device unless the loop runs there: "
+            write += "jax.lax.while_loop, in a jitted function"
+        file, line = site.file, site.line
+        size = site.copied
+        return Fault("wait", file, line, words, write, bytes=size, count=count)
 
     # ---- bytes ---------------------------------------------------------------------
 
@@ -609,7 +625,9 @@ class Adviser:
         made = next((m for m in self.ear.made.values() if m.site is site), None)
         name = argument_at(source, statement, pushed.path, made) if made else ""
         lines = []
-        if loop is not None and name.isidentifier():
+        # What the loop sets has no value above it, or another one.
+        settled = loop is not None and name not in assigned(loop)
+        if settled and name.isidentifier():
             new = f"{name} = jax.device_put({name})"
             lines = [source.mend(loop.lineno, "", new, "above the loop")]
         return Fault(

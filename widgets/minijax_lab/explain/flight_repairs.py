@@ -562,7 +562,7 @@ def kept_on_device(source: Source, statement: Any, often: bool) -> list[Line]:
     """The line without its read, and the read after the loop."""
     found = [node for node in ast.walk(statement) if reading(node) is not None]
     loop = source.loop(statement)
-    if len(found) != 1 or loop is None:
+    if len(found) != 1 or loop is None or not source.is_whole(statement):
         return []
     read: Any = found[0]
     kept = source.segment(reading(read))
@@ -600,10 +600,61 @@ def kept_on_device(source: Source, statement: Any, often: bool) -> list[Line]:
             source.mend(line, old, bare),
             source.mend(end, "", after, "after the loop"),
         ]
-    step = source.segment(loop.target) if isinstance(loop, ast.For) else ""
-    if often and step.isidentifier() and isinstance(statement, ast.Expr):
+    step = counted_by(source, loop)
+    if often and step and isinstance(statement, ast.Expr):
         return [source.mend(line, old, f"if {step} % 100 == 0: {old}")]
     return []
+
+
+def counted_by(source: Source, loop: Any) -> str:
+    """The name that counts the passes of a loop, by `range` or `enumerate`; or ""."""
+    if not isinstance(loop, ast.For) or not isinstance(loop.iter, ast.Call):
+        return ""
+    head, target = source.segment(loop.iter.func), loop.target
+    if head == "enumerate" and isinstance(target, ast.Tuple):
+        target = target.elts[0]
+    elif head != "range":
+        return ""
+    return target.id if isinstance(target, ast.Name) else ""
+
+
+def tests_of(node: Any) -> list[Any]:
+    """The expressions of a node by whose values Python decides what to do."""
+    if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)):
+        return [node.test]
+    if isinstance(node, ast.BoolOp):
+        return node.values[:-1]  # the last one is given back as it is
+    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
+        return [node.operand]
+    if isinstance(node, ast.comprehension):
+        return node.ifs
+    return [node.subject] if isinstance(node, ast.Match) else []
+
+
+def decided_at(source: Source, line: int) -> bool:
+    """Whether Python decides by what is read at a line: in a test of `if`, `while`."""
+    statement = source.statement(line)
+    whole = statement
+    parent = source.parents.get(statement)
+    if isinstance(parent, (ast.If, ast.While)) and parent.lineno == line:
+        whole = parent  # `if x > 3: break`
+    elif statement is None:
+        return False
+
+    def is_there(node: Any) -> bool:
+        return node.lineno <= line <= node.end_lineno
+
+    def tests_in(statement: Any) -> list[Any]:
+        found = [test for node in ast.walk(statement) for test in tests_of(node)]
+        return [test for test in found if is_there(test)]
+
+    reads = [r for r in ast.walk(whole) if reading(r) is not None and is_there(r)]
+    if reads:
+        within = {node for test in tests_in(whole) for node in ast.walk(test)}
+        return not within.isdisjoint(reads)
+    # An array in a test is read without a call.
+    idle = isinstance(statement, (ast.Break, ast.Continue, ast.Pass))
+    return bool(tests_in(whole if idle else statement))
 
 
 def reads_within(source: Source, loop: Any, statement: Any, name: str) -> list[int]:
