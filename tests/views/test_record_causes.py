@@ -1,5 +1,6 @@
 """The flight recorder on causes that lie deeper than a line that jits."""
 
+import runpy
 import sys
 import textwrap
 import threading
@@ -438,3 +439,78 @@ def test_what_a_script_says_at_its_end_comes_through(body, status, tmp_path) -> 
         assert done.returncode == plain.returncode == status
     if "meant" in body:
         assert "meant" in done.stderr
+
+
+def test_seconds_of_one_operation_are_told_once(tmp_path, monkeypatch) -> None:
+    from minijax_lab.explain import flight_loose
+
+    monkeypatch.setattr(flight_loose, "LEAST_LOOSE", 0.0)
+    script = """
+    for i in range(4):
+        answer = jnp.cos(jnp.exp(np.ones(50 + i, np.float32))) + jnp.ones(50 + i)
+    """
+    path = tmp_path / "train.py"
+    path.write_text(HEAD.replace("LIBRARY", "jax") + textwrap.dedent(script))
+    with see.recording() as record:
+        runpy.run_path(str(path))
+    report = record.finished()
+    kinds = {fault.kind for fault in report.told}
+    assert {"loose", "shape"} <= kinds
+    whole = sum(fault.seconds + fault.at_most for fault in report.told)
+    assert 0 < whole <= report.compiling + 1e-6
+
+
+@pytest.mark.parametrize(("each", "said"), [(0.3, True), (0.1, False)])
+def test_most_operations_stand_where_it_is_said(each, said) -> None:
+    from minijax_lab.explain.flight_loose import Loose, operations
+    from minijax_lab.explain.user_source import Source
+
+    source = Source("train.py", ["run()", "x = 1", "y = 2"])
+    at = {("train.py", line): each for line in (2, 3)}
+    told = Loose(1.0, {"sin": 30, "cos": 30}, at | {("train.py", 1): 1.0 - 2 * each})
+    fault = operations(source, ("train.py", 1), told)
+    assert ("most of them by line 2, 3" in fault.words) == said
+
+
+@pytest.mark.parametrize("cached", ["", "@functools.cache"])
+def test_what_differs_between_closures_is_to_be_an_argument(cached, tmp_path) -> None:
+    script = f"""
+    import functools
+    {cached}
+    def make(n):
+        return jax.jit(lambda x: x + n)
+
+    answer = [make(n)(jnp.ones(3)) for n in range(4)]
+    """
+    (fault,) = [f for f in faults_of(script, tmp_path) if f.kind == "loop"]
+    told = "pass `n` as an argument, to one that is made once outside of make"
+    assert fault.write == told
+
+
+def test_a_script_that_cannot_be_compiled_shows_no_frames(tmp_path) -> None:
+    import subprocess
+
+    from tests.views.test_record import recorded as run
+
+    done, page = run(tmp_path, "import jax\nx = (1\ny = 2\n")
+    plain = subprocess.run(
+        [sys.executable, "train.py"], capture_output=True, text=True, cwd=tmp_path
+    )
+    assert not page and done.returncode == plain.returncode == 1
+    assert "recorder" not in done.stderr and "Traceback" not in done.stderr
+    assert done.stderr.splitlines()[1:] == plain.stderr.splitlines()[1:]
+
+
+def test_an_object_in_two_places_keeps_the_librarys_path() -> None:
+    from types import SimpleNamespace
+
+    from minijax_lab.explain.flight_facts import Key, Leaf
+    from minijax_lab.explain.flight_keys import as_given
+
+    one, two = np.ones(3), np.ones(4)
+    leaves = [Leaf(f"args[{n}]", (), "float32", False, "", 4) for n in range(3)]
+    front = SimpleNamespace(jitted=None, options={}, signature=None)
+    call = SimpleNamespace(f_locals={"args": (one, one, two), "kwargs": {}})
+    given = {"a": one, "b": one, "c": two}
+    as_given(jax, Key(leaves, {}, ""), front, call, given)
+    assert [leaf.path for leaf in leaves] == ["args[0]", "args[1]", "c"]

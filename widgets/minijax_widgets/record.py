@@ -170,7 +170,10 @@ def run(script: str, arguments: list[str], output: Path) -> int:
     except KeyboardInterrupt as stopped:
         interrupt = stopped  # Python's own end of it follows below
     except BaseException as raised:
-        sys.excepthook(type(raised), raised, of_script(raised, recorder.lines))
+        trace = of_script(raised, recorder.lines)
+        sys.excepthook(type(raised), raised.with_traceback(trace), trace)
+        if trace is None:
+            return 1  # not a line of it ran: there is nothing to show
         status = 1
     finally:
         sys.argv, sys.path[0] = before, path
@@ -182,10 +185,13 @@ def run(script: str, arguments: list[str], output: Path) -> int:
 
 
 def of_script(raised: BaseException, lines: Lines) -> Any:
-    """The traceback of an exception from the script's own first line on."""
+    """The traceback of an exception from the script's own first line on; None for the
+    error of a script that cannot be compiled, as Python shows it."""
     trace = raised.__traceback__
     while trace is not None and not lines.is_users(trace.tb_frame.f_code.co_filename):
         trace = trace.tb_next
+    if trace is None and isinstance(raised, SyntaxError):
+        return None
     return trace or raised.__traceback__
 
 

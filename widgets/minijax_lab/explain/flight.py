@@ -39,6 +39,7 @@ from minijax_lab.explain.flight_keys import (
     as_given,
     explain,
     given_to_library,
+    held_by,
     key_of,
     parameters_of,
     places,
@@ -292,6 +293,10 @@ class Ear:
                 made.code_line, made.code_file = code.co_firstlineno, code.co_filename
             made.donated = bool({"donate_argnums", "donate_argnames"} & set(options))
         made.objects += 1
+        held = held_by(function)
+        both = held.keys() & made.held.keys()
+        made.varied |= {each for each in both if held[each] != made.held[each]}
+        made.held = held
         front = Jitted(jitted, self, made, options)
         self.fronts.add(front)
         return front
@@ -343,9 +348,10 @@ class Ear:
                 made = front.made
                 given = call.f_locals["args"], call.f_locals["kwargs"]
                 key = key_of(self.library, front, *given)
-                outer = given_to_library(call, users)
-                if key is not None and outer:
-                    with contextlib.suppress(Exception):
+                # What another library's function is like, nobody knows.
+                with contextlib.suppress(Exception):
+                    outer = given_to_library(call, users)
+                    if key is not None and outer:
                         as_given(self.library, key, front, call, outer)
                 number = front.number, front.calls + 1
                 front.next = front.calls + 1

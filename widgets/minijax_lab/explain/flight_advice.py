@@ -17,7 +17,7 @@ import numpy as np
 from minijax_lab.explain.flight import Ear
 from minijax_lab.explain.flight_facts import Constant, Fault, Leaf, Made, Miss, Site
 from minijax_lab.explain.flight_keys import explain
-from minijax_lab.explain.flight_loose import loose_faults
+from minijax_lab.explain.flight_loose import loose_faults, without_what_is_told
 from minijax_lab.explain.flight_repairs import (
     above_the_loop,
     argument_at,
@@ -33,6 +33,7 @@ from minijax_lab.explain.flight_repairs import (
     kept_on_device,
     lifted,
     local_names,
+    python_uses,
     replaced_line,
     set_in,
     unsettled,
@@ -102,6 +103,7 @@ class Adviser:
             if told["count"] >= MOST_LOOKS:
                 found.append(self.of_moves(place, told))
         found += loose_faults(self.ear.loose, self.source)
+        without_what_is_told(found)
         for fault in found:
             # A line that would not run is not told; the advice stands alone.
             files = {line.file for line in fault.lines}
@@ -146,6 +148,7 @@ class Adviser:
                     fault.lines += both.lines
                 fault.seconds = sum(sum(m.seconds.values()) for m in misses)
                 fault.count = len(misses)
+                fault.loose = isinstance(made.place, str)
                 found.append(fault)
         return found
 
@@ -228,9 +231,22 @@ class Adviser:
         """What to do where a function that is called again and again jits."""
         function = source.around(statement, FUNCTIONS[:2])
         name = function.name if function is not None else "the function around"
+        if made.varied:
+            # One that is kept for each value is a program for each value too.
+            several = "`, `".join(sorted(made.varied))
+            write = f"pass `{several}` as an argument, to one that is made once "
+            write += f"outside of {name}"
+            needed = [n for v in made.varied for n in python_uses(statement, v)]
+            if needed:
+                write += f" (Python needs its value at line {min(needed)})"
+            return write
+        write = f"make it once outside of {name}"
+        marks = getattr(function, "decorator_list", [])
+        if any("cache" in source.segment(mark) for mark in marks):
+            return write
         return (
-            f"make it once outside of {name}, or keep what {name} made and call that "
-            "(@functools.cache above it, if its arguments can be hashed)"
+            f"{write}, or keep what {name} made and call that (@functools.cache above "
+            "it, if its arguments can be hashed)"
         )
 
     def of_again(self, made: Made, site: Site, misses: list[Miss]) -> Fault:
@@ -626,8 +642,7 @@ class Adviser:
         name = argument_at(source, statement, pushed.path, made) if made else ""
         lines = []
         # What the loop sets has no value above it, or another one.
-        settled = loop is not None and name not in assigned(loop)
-        if settled and name.isidentifier():
+        if loop is not None and name.isidentifier() and name not in assigned(loop):
             new = f"{name} = jax.device_put({name})"
             lines = [source.mend(loop.lineno, "", new, "above the loop")]
         return Fault(

@@ -226,6 +226,9 @@ class Made:
     shapes: Key | None = None
     site: Site | None = None
     passed_on: dict[str, int] = field(default_factory=dict)  # root -> bytes
+    # What the last function held by its closure, and what differed from one to another.
+    held: dict[str, Any] = field(default_factory=dict)
+    varied: set[str] = field(default_factory=set)
 
 
 @dataclass
@@ -242,6 +245,9 @@ class Fault:
     bytes: int = 0
     count: int = 0
     at_most: float = 0.0  # seconds of which a part can go, nobody knows how much
+    loose: bool = False  # of an operation outside of jit
+    # Of operations outside of jit: the lines that ran them, and their seconds.
+    at: dict[tuple[str, int], float] = field(default_factory=dict)
 
     @property
     def rank(self) -> float:

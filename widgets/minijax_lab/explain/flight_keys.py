@@ -26,6 +26,28 @@ def signature_of(function: Any) -> Any:
         return None
 
 
+def held_by(function: Any) -> dict[str, Any]:
+    """The numbers and arrays that a function holds by its closure and defaults: what
+    tells two of one name apart, without the arrays themselves."""
+    code = getattr(function, "__code__", None)
+    found: dict[str, Any] = {}
+    for name, cell in zip(
+        getattr(code, "co_freevars", ()), getattr(function, "__closure__", None) or ()
+    ):
+        with contextlib.suppress(ValueError):  # a cell without a value yet
+            found[name] = cell.cell_contents
+    signature = signature_of(function) if code is not None else None
+    for name, each in (signature.parameters if signature else {}).items():
+        found[name] = each.default
+    held = {}
+    for name, value in found.items():
+        if isinstance(value, (bool, int, float, complex, np.number, np.bool_)):
+            held[name] = type(value), repr(value)
+        elif hasattr(value, "shape") and hasattr(value, "dtype"):
+            held[name] = type(value), str(id(value))
+    return held
+
+
 def static_places(front: Any, count: int) -> tuple[set[int], set[str]]:
     """Which arguments are static: by place and by name."""
     info = getattr(front.jitted, "_jit_info", None)
@@ -89,12 +111,15 @@ def as_given(library: Any, key: Key, front: Any, call: FrameType, given: dict) -
     leaves = library.tree_util.tree_leaves(tuple(dynamic))
     plain = (bool, int, float, complex, str)
     key.given = {n: value for n, value in given.items() if isinstance(value, plain)}
-    paths = {}
+    paths: dict[int, list[str]] = {}
     for name, value in given.items():
         for path, leaf in library.tree_util.tree_flatten_with_path(value)[0]:
-            paths[id(leaf)] = name + library.tree_util.keystr(path)
+            told = name + library.tree_util.keystr(path)
+            paths.setdefault(id(leaf), []).append(told)
     for leaf, value in zip(key.leaves, leaves):
-        leaf.path = paths.get(id(value), leaf.path)
+        # One object in two places (`f(x, 1, 1)`) may be either.
+        found = paths.get(id(value), [])
+        leaf.path = found[0] if len(found) == 1 else leaf.path
 
 
 def plain_key(library: Any, function: Any, info: Any, local: dict) -> Key | None:

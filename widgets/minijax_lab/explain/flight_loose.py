@@ -111,7 +111,8 @@ def operations(source: Source, place: Place, told: Loose) -> Fault:
     others = [each for each in told.dearest() if each != place]
     if others:
         files = {file for file, _ in others}
-        if files == {place[0]}:
+        spent = sum(told.at[each] for each in others[:3])
+        if files == {place[0]} and spent > told.seconds / 2:
             lines = [str(line) for _, line in others]
             words += f"; most of them by line {', '.join(lines[:3])}"
     write = "compute it inside of a function under jax.jit: one program in the "
@@ -134,4 +135,25 @@ def operations(source: Source, place: Place, told: Loose) -> Fault:
         mended,
         count=told.programs,
         at_most=told.seconds,
+        at=told.at,
     )
+
+
+def without_what_is_told(faults: list[Fault]) -> None:
+    """Takes from operations outside of jit the seconds that other faults tell.
+
+    Shapes that differ are told for each operation, at the line that it ran on; the
+    same seconds are a part of all that this line compiled.
+    """
+    told: dict[Place, float] = {}
+    for fault in faults:
+        if fault.kind != "loose" and fault.loose:
+            place = fault.file, fault.line
+            told[place] = told.get(place, 0.0) + fault.seconds
+    for fault in faults:
+        for place, spent in fault.at.items():
+            taken = min(spent, told.get(place, 0.0))
+            if taken:
+                fault.at_most -= taken
+                told[place] -= taken
+    faults[:] = [f for f in faults if f.kind != "loose" or f.at_most >= LEAST_LOOSE]
