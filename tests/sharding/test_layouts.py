@@ -132,3 +132,23 @@ def test_functions_that_make_arrays_name_the_way_to_a_layout():
     ):
         with pytest.raises(TypeError, match=r"device_put\(result, format\)"):
             make()
+
+
+def test_derivatives_refuse_layouts():
+    """JAX keeps them; a batch of such a derivative is refused by both."""
+    jitted = mj.jit(lambda x: x * x, in_shardings=COLUMNS, out_shardings=COLUMNS)
+    for program in (
+        lambda: mj.jvp(jitted, (X,), (X,)),
+        lambda: mj.vjp(jitted, X),
+        lambda: mj.linearize(jitted, X),
+        lambda: mj.vmap(mj.grad(lambda x: jitted(x).sum()))(X[None]),
+    ):
+        with pytest.raises(NotImplementedError, match=r"device_put\(result, format\)"):
+            program()
+    found = mj.jvp(mj.jit(jnp.sin, out_shardings=Format(None, HERE)), (X,), (X,))
+    np.testing.assert_allclose(found[1], X * np.cos(X), rtol=1e-6)
+
+
+def test_a_constraint_names_the_way_to_a_layout():
+    with pytest.raises(TypeError, match=r"with_layout_constraint\(x, layout\)"):
+        mj.lax.with_sharding_constraint(X, COLUMNS)

@@ -52,7 +52,10 @@ def _lowering(ctx: Any, x: Any, *, layout: Layout) -> Any:
 
 
 def with_layout_constraint(x: Any, layouts: Any) -> Any:
-    """`x`, which XLA shall keep in a layout in memory.
+    """`x`, which XLA shall keep in a layout in memory within the program.
+
+    A result of the program lies in row-major order all the same, unlike in JAX. Give
+    `jit` a `Format` as its `out_shardings`, or use `device_put(x, format)`.
 
     Args:
       x: a tree of arrays.

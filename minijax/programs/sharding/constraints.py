@@ -55,7 +55,8 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
         if not isinstance(place, (Sharding, PartitionSpec)):
             raise errors.type_error(
                 "with_sharding_constraint takes shardings and PartitionSpecs, got "
-                f"{place!r} of type {type(place).__name__}."
+                f"{place!r} of type {type(place).__name__}. For a layout there is "
+                "`minijax.experimental.layout.with_layout_constraint(x, layout)`."
             )
     places = broadcast_prefix_to_treedef(shardings, tree)
     return tree_unflatten(tree, list(map(_constrained, leaves, places)))

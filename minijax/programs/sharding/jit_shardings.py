@@ -19,6 +19,7 @@ from minijax.compile import jit_api, placing
 from minijax.core import errors, hlo
 from minijax.core import jit as pjit
 from minijax.core.array import Array, wrap_as
+from minijax.core.autodiff import JVPTrace
 from minijax.core.jit import UNSPECIFIED, JitFunction, Traced
 from minijax.core.language import Tracer, eval_trace, get_aval, is_tracer, physical_aval
 from minijax.core.signatures import Bound, JitOptions
@@ -118,6 +119,19 @@ class ShardedJitFunction(JitFunction):
         except Exception as error:
             errors.filter_traceback.run(error)
             raise
+
+    def _bind(self, args: tuple, kwargs: dict) -> Any:
+        given = self._options.in_shardings, self._options.out_shardings
+        places = [place for each in given if each is not None for place in each[0]]
+        if isinstance(state.trace, JVPTrace) and any(
+            isinstance(getattr(place, "layout", None), Layout) for place in places
+        ):
+            raise NotImplementedError(
+                "The derivative of a jit with layouts would drop them. Leave them out "
+                "of this jit, and move what it takes or gives: "
+                "`device_put(result, format)`."
+            )
+        return super()._bind(args, kwargs)
 
     def _moved(self, args: tuple, kwargs: dict) -> tuple:
         """The arguments, moved to where `in_shardings` places them."""
