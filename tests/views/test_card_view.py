@@ -1,5 +1,7 @@
 """`see.card` and `see.primitives`: made by running things."""
 
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -48,6 +50,22 @@ def test_most_primitives_run_an_example():
 def test_unknown_names():
     with pytest.raises(KeyError, match="Did you mean"):
         see.card("sine")
+
+
+def test_the_card_of_a_primitive_whose_module_is_not_yet_imported():
+    names = "custom_partitioning fft check layout_constraint pallas_call".split()
+    program = f"""
+import minijax_widgets as see
+from minijax.core.language import all_primitives
+names = {names}
+print(*[name for name in names if name not in all_primitives])
+print(*[see.card(name).recording.name for name in names])
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
+    missing, found = done.stdout.splitlines()
+    assert "custom_partitioning" in missing.split() and found.split() == names
 
 
 @pytest.fixture(scope="module")

@@ -8,6 +8,7 @@ and held against the dot product, batched and held against a loop, lowered and c
 from __future__ import annotations
 
 import dis
+import importlib
 import inspect
 import re
 from collections.abc import Callable, Sequence
@@ -248,6 +249,17 @@ def small_arrays(values: Sequence[Any]) -> list[SmallArray]:
     return small if len(small) == len(found) <= 3 else []
 
 
+# Each defines primitives that are in the table from its first import on.
+LATER_MODULES = (
+    "minijax.debug",
+    "minijax.numpy.fft",
+    "minijax.experimental.checkify",
+    "minijax.experimental.custom_partitioning",
+    "minijax.experimental.layout",
+    "minijax.experimental.pallas",
+)
+
+
 def record_card(name: str | Primitive, target: str = "cpu") -> CardRecording:
     """Makes the card of a primitive, compiled for a target.
 
@@ -255,6 +267,9 @@ def record_card(name: str | Primitive, target: str = "cpu") -> CardRecording:
     """
     name = str(name)
     platform = target_named(target).platform
+    if name not in all_primitives:
+        for module in LATER_MODULES:
+            importlib.import_module(module)
     if name not in all_primitives:
         import difflib
 
