@@ -25,8 +25,10 @@ def loss(w, b, x):
 
 def pictures() -> dict[str, str]:
     """Returns the picture's files by name: for a light page, and for a dark one."""
-    w, b = np.ones((64, 256), np.float32), np.ones(256, np.float32)
-    view = see.grad(loss, w, b, np.ones((128, 64), np.float32), argnums=(0, 1))
+    ramps = [np.linspace(-2, 2, n, dtype=np.float32) for n in (64, 256, 128)]
+    w, b = np.outer(ramps[0], ramps[1]) / 8, ramps[1]
+    x = np.outer(ramps[2], np.cos(ramps[0])) / 8
+    view = see.grad(loss, w, b, x, argnums=(0, 1))
     return {
         "grad_light.svg": view.to_svg(),
         "grad_dark.svg": view.to_svg(dark=True),
