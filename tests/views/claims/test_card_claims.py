@@ -140,7 +140,10 @@ def test_lowering_names_operations_alone(name):
         for dialect, operation in named
         if dialect not in ("builtin", "func") and operation != "return"
     }
-    assert set(told.removeprefix("to ").split(", ")) == names
+    if told.startswith("to nothing: "):
+        assert names == set()
+    else:
+        assert set(told.removeprefix("to ").split(", ")) == names
 
 
 def jaxs_names():
