@@ -425,6 +425,7 @@ class Ear:
             frame = frame.f_back
         made = self.made.setdefault(place, Made(place, name))
         made.objects = max(1, made.objects)
+        made.users = number != 0
         return made, key, (number, 0)
 
     # ---- what a call brings --------------------------------------------------------

@@ -320,7 +320,7 @@ class Adviser:
         ]
         different = list(dict.fromkeys(shapes))
         full, last = different[0], misses[-1]
-        if isinstance(made.place, str):
+        if isinstance(made.place, str) and not made.users:
             listed = ", ".join(str(shape) for shape in different[:3])
             words = f"the operation {shown(made.name)}, outside of jit, met "
             words += f"{len(different)} shapes, one program each: {listed}, ..."

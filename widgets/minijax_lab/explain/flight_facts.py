@@ -220,6 +220,7 @@ class Made:
     statics: tuple[str, ...] = ()
     donated: bool = False
     misses: list[Miss] = field(default_factory=list)
+    users: bool = False  # a function of the user's, jitted before the recording
     code_line: int = 0  # of the function itself
     code_file: str = ""
     executable: Any = None
