@@ -36,7 +36,7 @@ CACHE_FOLDER = "MINIJAX_COMPILATION_CACHE_DIR"
 # that was printed before.
 SEED = "MINIJAX_TEST_SEED"
 
-# Set by `make test`, which runs a ninth of what there are many cases of: see MANY.
+# Set by `make test`, which runs a twelfth of what there are many cases of: see MANY.
 PART = "MINIJAX_TEST_PART"
 HERE = Path(__file__).parent
 
@@ -155,12 +155,12 @@ TIMINGS = HERE / "timings.json"
 WRITES_TIMINGS = "MINIJAX_TEST_TIMINGS"
 
 
-# Of a test with so many cases, `make test` runs a ninth of them; the commit says
+# Of a test with so many cases, `make test` runs a twelfth of them; the commit says
 # which, so that each case has its turn. Tests marked `whole` run all at every
 # commit: their cases are cheap, or one process runs them together. `make test-all` runs
 # all of them, and so does pytest where it is called by hand.
 MANY = 4
-PARTS = 9
+PARTS = 12
 
 
 @functools.cache
@@ -189,12 +189,12 @@ def seconds_of(item: pytest.Item) -> float:
 
 
 def left_out(name: str, by: str) -> bool:
-    """Whether a test waits for another commit: about eight of nine do."""
+    """Whether a test waits for another commit: about eleven of twelve do."""
     return zlib.crc32(f"{by} {name}".encode()) % PARTS != 0
 
 
 def _take_turns(items: list[pytest.Item]) -> None:
-    """Skip eight ninths of the cases of tests that have many.
+    """Skip eleven twelfths of the cases of tests that have many.
 
     A test of few cases runs whole: one may stand for what no other tries.
     """
@@ -313,7 +313,7 @@ def pytest_terminal_summary(terminalreporter) -> None:
         terminalreporter.write_line(sentence)
     if PART in os.environ:
         terminalreporter.write_line(
-            "left to other commits: eight of nine cases of tests with "
+            "left to other commits: eleven of twelve cases of tests with "
             f"{MANY} or more, but for those marked whole"
         )
     if not os.environ.get("MINIJAX_TEST_ALL"):

@@ -21,7 +21,7 @@ from tests.conftest import PART, commit, left_out
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = sorted(path.stem for path in (ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 # Building it takes a minute of computing, which on a busy machine is several. So
-# `make test` builds a ninth of the cards, each commit others; `make test-all` all.
+# `make test` builds a twelfth of the cards, each commit others; `make test-all` all.
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1500)]
 LEADS_ON = re.compile(r'class="right-next"|\bNext: (?:<[^>]*>)?<a [^>]*href=')
 CARDS = {"sin", "dot_general", "tanh", "threefry2x32"}  # tests below name these
@@ -302,10 +302,10 @@ def test_nothing_is_cut_on_paper(opened, name):
 
 
 def pages_in_turn(book):
-    """All pages; in `make test` a fortieth of them, each commit others."""
+    """All pages; in `make test` a sixtieth of them, each commit others."""
     pages = sorted(path for path in html_pages(book) if "_static" not in path.parts)
     if PART in os.environ:
-        turn = [zlib.crc32(f"{commit()} {path.name}".encode()) % 40 for path in pages]
+        turn = [zlib.crc32(f"{commit()} {path.name}".encode()) % 60 for path in pages]
         pages = [path for path, at in zip(pages, turn) if at == 0]
     return pages
 
