@@ -291,8 +291,8 @@ def first_sentence(made: Any) -> str:
 def keys() -> list[tuple[str, str]]:
     """The keys of a view and what they do, as the player lists them."""
     text = (ROOT / "widgets/src/player/player.ts").read_text(encoding="utf-8")
-    table = text.partition("const KEYS")[2].partition("];")[0]
-    return re.findall(r'\["([^"]+)", "([^"]+)"\]', table)
+    table = text.partition("const keys: Keys[] = [")[2].partition("];")[0]
+    return re.findall(r'\[\s*"([^"]+)",\s*"([^"]+)"', table)
 
 
 def view_names() -> list[str]:
