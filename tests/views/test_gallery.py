@@ -262,9 +262,6 @@ KEYS = """() => [...document.querySelectorAll(".mj-live")].flatMap((root) => {
   const all = "Left Right Home End Space Up Down Enter [ ] / n N f t y o e + - 0 g q 7";
   const wrong = [];
   for (const key of listed) {
-    // The strip of values, the only picture of see.trace, has one size: the help
-    // should not list its keys of size.
-    if (head.startsWith("trace of") && "+-0".includes(key)) continue;
     if (key === "z" || (most < 2 && key.toLowerCase() === "n")) continue;
     if (!does(key, first)) wrong.push([head, key, "does nothing"]);
   }

@@ -884,7 +884,7 @@ export class Player {
       ["y", "types: show, hide", frame.only, () => this.#toggleTypes()],
       ["o", "only this primitive, only this line, all", frame.only, () => this.#filterByStep()],
       ["e", "parameters behind ...: show, hide", hidden, () => this.root.classList.toggle("mj-all-params")],
-      ["+ - 0", "larger, smaller, all of it or as drawn", this.#scenes[0]],
+      ["+ - 0", "larger, smaller, all of it or as drawn", this.#scenes.some(({ pane }) => pane.kind !== "strip")],
       ["z", "whole screen", this.#scenes[0] && document.fullscreenEnabled, () => this.#wholeScreen()],
     ];
     for (const [key, what, steps] of frame.jumps ?? []) {

@@ -179,7 +179,7 @@ export class ScenePane {
   constructor(
     readonly section: HTMLElement,
     private root: HTMLElement,
-    private pane: Pane,
+    readonly pane: Pane,
     private index: number,
     private stage: Stage,
   ) {
