@@ -83,7 +83,8 @@ def test_tests_of_few_cases_take_no_turns():
 
 def test_every_claim_has_its_turn():
     names = [f"tests/views/claims/test_x.py::test_y[{i}]" for i in range(400)]
-    turns = [[left_out(name, str(commit)) for name in names] for commit in range(20)]
-    assert all(330 < sum(turn) < 380 for turn in turns)
+    turns = [[left_out(name, str(commit)) for name in names] for commit in range(60)]
+    # One commit leaves out 11/12 of 400, 367 of them; all of 60 (11/12)^60, 2 of them.
+    assert all(340 < sum(turn) < 390 for turn in turns)
     assert turns[0] == [left_out(name, "0") for name in names]
-    assert sum(all(of_one) for of_one in zip(*turns, strict=True)) < 50
+    assert sum(all(of_one) for of_one in zip(*turns, strict=True)) < 10
