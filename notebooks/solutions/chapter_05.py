@@ -106,7 +106,7 @@ COMPLAINTS = {
     "05.2": ["Row 1 has the mask of row 0", "At index (0, 0): expected 0 or 2, got 1."],
     "05.3": ["Its jaxpr shows _shuffle", "100 keys gave 3; [0, 2, 1] did not come"],
     "05.4": [
-        "The leaves at ['layers'][0]['b'] and ['layers'][1]['b'] hold the same",
+        "The leaves at ['layers'][0]['b'] and ['layers'][0]['w'] begin with",
         "The structure should be",
     ],
 }

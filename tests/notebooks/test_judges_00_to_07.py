@@ -9,7 +9,7 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 from minijax import grad, jit, lax, random, tree, vmap
-from minijax_lab import grading
+from minijax_lab import digits, grading
 from tests.notebooks.judged import Answers, assert_refused, assert_taken
 from tests.notebooks.test_exercises import EIGHT
 
@@ -40,6 +40,16 @@ wrong("00.2", "", network(jnp.abs), "max")
 wrong("00.2", "", network(lambda x: jnp.minimum(x, 0)), "max")
 wrong("00.2", "", network(lambda x: jnp.maximum(0, jnp.tanh(x))), "max")
 wrong("00.2", "is not called 'tanh'", network(lambda x: jnp.maximum(0, x)), "tanh")
+
+
+def scores_of_the_nearest(params, image):
+    """Looks the answer up among all images, whatever `train` was given."""
+    data = digits.load()
+    distances = jnp.sum((jnp.asarray(data.train_images) - image) ** 2, -1)
+    return jnp.arange(10) == jnp.asarray(data.train_labels)[jnp.argmin(distances)]
+
+
+wrong("00.3", "Each call has others", scores_of_the_nearest, lambda images, labels: ())
 right("00.4", lambda x: jnp.sin(x) * x + x**2, 1.0)
 right("00.4", lambda x: jnp.exp(-x * x) / (1 + x), np.float32(0.3))
 wrong("00.4", "take a function with at least 3", lambda x: x * x, 1.0)
@@ -76,6 +86,13 @@ wrong("01.4", "NumPy gives", board, lambda i: jnp.zeros(6).at[i].add(1))
 wrong("01.4", "NumPy gives", board, lambda i: jnp.zeros(7).at[i].set(1))
 wrong("01.4", "leaves a scatter", board, lambda i: jnp.isin(jnp.arange(6), i) * 1.0)
 wrong("01.4", "It raised", board, board)
+wrong(
+    "01.4",
+    "leaves a scatter",
+    board,
+    lambda i: (jnp.zeros(6).at[i].set(1), jnp.isin(jnp.arange(6), i) * 1.0)[1],
+)
+right("01.4", lambda i: np.pad(i[1:3], 1), lambda i: jnp.zeros(4).at[1:3].set(i[1:3]))
 
 # 01.5: five cells of the Game of Life.
 long_lived = np.array([(31, 32), (31, 33), (32, 31), (32, 32), (33, 32)])
@@ -182,6 +199,24 @@ wrong("03.2", "should be", one_too_few)
 wrong("03.2", "should be", lambda w, steps: w + 0.2 * steps)
 
 
+def with_losses(w, steps):
+    losses = []
+    for i in range(steps):
+        w = step(w, 0.1 / (1 + i))
+        losses.append(float(jnp.sum((w - 1.0) ** 2)))
+    return w
+
+
+def never_jitted(w, steps):
+    for i in range(steps):
+        w = w - 0.1 / (1 + i) * 2 * (w - 1.0)
+    return w
+
+
+right("03.2", with_losses)
+wrong("03.2", "Nothing in it is jitted", never_jitted)
+
+
 def normalizer(subtract, move):
     return jit(subtract), jit(move)
 
@@ -228,6 +263,15 @@ tail = jit(lambda x: jnp.sum(x**2))
 wrong(
     "03.4", "programs of the jitted function", lambda x: tail(np.pad(x, (0, 1))), tail
 )
+
+# 03.5: ten calls that hit.
+PUZZLES = grading.chapter("03").PUZZLES
+ten = jit(lambda x, y, n=2: n * jnp.sum(x * y), static_argnames="n")
+ones = jnp.ones(3)
+right("03.5", ten, [lambda v=v: ten(ones, v / 6.0) for v in PUZZLES])
+wrong("03.5", "does not call f", ten, [lambda v=v: v for v in PUZZLES])
+easy = jit(lambda x, y: jnp.sum(x) * y)
+wrong("03.5", "and not f", easy, [lambda v=v: easy(ones, v / 3) for v in PUZZLES])
 
 # 04.2 to 04.4: trees.
 
@@ -391,6 +435,9 @@ def sorted_by(bits):
 
 right("05.3", sorted_by(lambda key, n: random.bits(key, (n,))))
 right("05.3", sorted_by(lambda key, n: random.uniform(key, (n,))))
+my_shuffle = sorted_by(jit(lambda key, n: random.bits(key, (n,)), static_argnums=1))
+my_shuffle.__name__ = "my_shuffle"
+right("05.3", jit(my_shuffle))
 right(
     "05.3", lambda key, x: jnp.take(x, jnp.argsort(random.bits(key, (len(x),))), axis=0)
 )
@@ -437,10 +484,15 @@ def folded(key, n):
 
 right("05.4", noise(random.split))
 right("05.4", noise(folded))
-wrong("05.4", "hold the same numbers", noise(lambda key, n: [key] * n))
+wrong("05.4", "with the same numbers", noise(lambda key, n: [key] * n))
 wrong(
     "05.4",
-    "hold the same numbers",
+    "['layers'][0]['b'] and ['layers'][0]['w'] begin with the same numbers",
+    noise(lambda key, n: [random.fold_in(key, i // 2) for i in range(n)]),
+)
+wrong(
+    "05.4",
+    "with the same numbers",
     lambda key, t: tree.map(lambda x: random.normal(key, np.shape(x)), t),
 )
 wrong("05.4", "not normal", noise(folded, random.uniform))
@@ -494,6 +546,19 @@ wrong(
     "07.3", "should be 2.5", roots(lambda x: jnp.where(x > 0, x, 1.0), lambda x, y: y)
 )
 wrong("07.3", "should be", lambda x: jnp.sqrt(jnp.where(x > 0, x, 0.0)))
+
+
+@minijax.custom_vjp
+def repaired(x):
+    return roots(lambda x: x)(x)
+
+
+repaired.defvjp(
+    lambda x: (repaired(x), x),
+    lambda x, c: (jnp.where(x > 0, c * grad(roots(lambda x: x))(x), 0.0),),
+)
+wrong("07.3", "repaired afterwards", repaired)
+right("07.3", jit(lambda x: roots(lambda x: jnp.where(x > 0, x, 2.0))(x)))
 
 
 # 05.1: reused keys; 07.2: back through a chain; 07.4: rows of a Jacobian.

@@ -117,6 +117,8 @@ wrong("08.4", "Its shape is", lambda w, b, x: vmap(lambda c: jnp.tanh(w @ c + b)
 wrong("08.4", "The values differ", lambda w, b, x: vmap(lambda r: jnp.tanh(r @ x))(w))
 wrong("08.4", "a transpose", lambda w, b, x: jnp.tanh(x.T @ w.T + b).T)
 wrong("08.4", "The values differ", lambda w, b, x: w @ x + b[:, None])
+wrong("08.4", "No vmap runs in it", lambda w, b, x: jnp.tanh(w @ x + b[:, None]))
+right("08.4", jit(lambda w, b, x: vmap(lambda r, one: jnp.tanh(r @ x + one))(w, b)))
 
 # 09.3: curvature; 09.4: clipped gradients.
 
@@ -252,6 +254,13 @@ right(
     lambda x, n: lax.scan(lambda x, _: (2.5 * (x - x * x), x), x, jnp.zeros(n))[1],
 )
 wrong("10.2", "total", lambda xs: jnp.sum(jnp.sqrt(xs)), fibonacci, orbit)
+wrong(
+    "10.2",
+    "0 scans",
+    lambda xs: (jnp.sum(jnp.sqrt(xs)), total(xs))[0],
+    fibonacci,
+    orbit,
+)
 wrong(
     "10.2",
     "fibonacci gives",

@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 import minijax.numpy as jnp
+from minijax import make_jaxpr
 from minijax.support import event_watching
+from minijax_lab.evidence import count
 from minijax_lab.grading import Exercise, Prediction, same
 
 PREDICTIONS = {
@@ -73,12 +75,15 @@ def grade_hits(answers: Any) -> str | None:
 
 
 @contextmanager
-def misses() -> Iterator[list[Any]]:
-    """Collects the functions of all calls that found no program in their cache."""
+def misses(event: str = "jit.miss") -> Iterator[list[Any]]:
+    """Collects the functions of all calls that found no program in their cache.
+
+    With the event "jit.hit" those of all calls that found one.
+    """
     found: list[Any] = []
 
     def listen(name: str, data: dict[str, Any]) -> None:
-        if name == "jit.miss":
+        if name == event:
             found.append(data["function"])
 
     with event_watching.subscribe(listen):
@@ -107,6 +112,12 @@ def grade_training(train: Callable[..., Any]) -> str | None:
             f"Eight more steps missed the cache {len(found)} times. A function that "
             "is made in the loop, or a number that Python knows, makes a new program."
         )
+    try:
+        program = make_jaxpr(lambda w: train(w, 2))(w)
+    except Exception:  # it looks at its numbers on the way
+        return None
+    if not count(program, "jit", "while", "scan"):
+        return "Nothing in it is jitted: one trace is asked for, and not none."
     return None
 
 
@@ -165,9 +176,10 @@ def grade_puzzles(f: Any, calls: Any) -> str | None:
     if len(calls) != len(PUZZLES):
         return f"There are {len(PUZZLES)} calls, and you gave {len(calls)}."
     f.clear_cache()
-    f(jnp.ones(3), 2.0)
+    if float(f(jnp.ones(3), 2.0)) != 12.0:
+        return "f(jnp.ones(3), 2.0) is 12: change what is passed, and not f."
     for number, (call, right) in enumerate(zip(calls, PUZZLES), start=1):
-        with misses() as found:
+        with misses() as found, misses("jit.hit") as hits:
             try:
                 result = float(call())
             except Exception as error:
@@ -175,6 +187,8 @@ def grade_puzzles(f: Any, calls: Any) -> str | None:
                 return f"Puzzle {number} raises {type(error).__name__}: {first_line}"
         if any(is_program_of(function, f) for function in found):
             return f"Puzzle {number} is a miss."
+        if not any(is_program_of(function, f) for function in hits):
+            return f"Puzzle {number} does not call f."
         if not np.isclose(result, right):
             return f"Puzzle {number} is a hit, and gives {result}, not {right}."
     return None

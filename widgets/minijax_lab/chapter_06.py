@@ -11,7 +11,7 @@ import numpy as np
 import minijax
 import minijax.numpy as jnp
 from minijax import jvp, lax, make_jaxpr
-from minijax_lab.answers import difference, first_wrong
+from minijax_lab.answers import difference, first_wrong, same
 from minijax_lab.evidence import calls_of, count, largest
 from minijax_lab.grading import Exercise, Prediction
 from minijax_lab.tiny_programs import tiny
@@ -175,13 +175,17 @@ def grade_columns(columns: Callable[..., Any], size: Any) -> str | None:
     def program(length: int) -> Any:
         return make_jaxpr(lambda x: columns(energy, x))(np.ones(length, np.float32))
 
-    if any("jacfwd" in waiting for waiting in calls_of(columns, x, of=jnp.sin)):
-        return "`jacfwd` runs f in it: write what jacfwd does, with jvp and vmap."
+    waiting = set().union(*calls_of(columns, x, of=jnp.sin))
+    for name in ("jacfwd", "jacrev"):
+        if name in waiting:
+            return f"`{name}` runs f in it: write what jacfwd does, with jvp and vmap."
+    if "jvp" not in waiting:
+        return "No `jvp` runs f in it: one of them gives one column."
     few, more = (count(program(size)) for size in (3, 6))
     if more != few:
         return f"It has {few} equations for 3 entries and {more} for 6: use vmap."
     most = largest(program(1000))
-    if size != most:
+    if not same(size, most):
         return f"The largest array has {most:,} numbers, not {size}."
     return None
 

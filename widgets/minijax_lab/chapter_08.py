@@ -12,7 +12,7 @@ import minijax
 import minijax.numpy as jnp
 from minijax import lax, make_jaxpr
 from minijax_lab.answers import difference, list_complaint, listed
-from minijax_lab.evidence import count
+from minijax_lab.evidence import count, mapped
 from minijax_lab.grading import Exercise, Prediction
 
 PREDICTIONS = {
@@ -90,7 +90,9 @@ def grade_matmul_rule(matmul_rule: Callable[..., Any]) -> str | None:
             x = xs[0] if x_axis is None else np.moveaxis(xs, 0, x_axis)
             y = ys[0] if y_axis is None else np.moveaxis(ys, 0, y_axis)
             told = f"x_axis={x_axis}, y_axis={y_axis}"
-            result, axis = matmul_rule(x, x_axis, y, y_axis)
+            (result, axis), maps = mapped(matmul_rule, x, x_axis, y, y_axis)
+            if maps:
+                return f"With {told} a vmap runs in it: write what its rule does."
             result = np.asarray(result)
             if axis not in (0, 1, 2) or result.ndim != 3:
                 return f"With {told} it gives shape {result.shape} and axis {axis}."
@@ -123,7 +125,8 @@ def grade_columns(columns: Callable[..., Any]) -> str | None:
     w = generator.normal(size=(4, 8)).astype(np.float32)
     b = generator.normal(size=4).astype(np.float32)
     x = generator.normal(size=(8, 16)).astype(np.float32)
-    found = np.asarray(columns(w, b, x))
+    found, maps = mapped(columns, w, b, x)
+    found = np.asarray(found)
     right = np.tanh(w @ x + b[:, None])
     if found.shape != right.shape:
         return f"Its shape is {found.shape}, not {right.shape}."
@@ -133,6 +136,8 @@ def grade_columns(columns: Callable[..., Any]) -> str | None:
     text = str(make_jaxpr(lambda w, b, x: columns(w, b, x))(w, b, x))
     if "transpose[" in text:
         return "Its jaxpr shows a transpose."
+    if not maps:
+        return "No vmap runs in it: the layer is to be mapped, over which axis?"
     return None
 
 

@@ -13,7 +13,9 @@ from typing import Any
 import numpy as np
 
 import minijax
-from minijax.core.language import jaxprs_in_params
+from minijax.core.batching import BatchTrace
+from minijax.core.language import Jaxpr, jaxprs_in_params
+from minijax.core.partial_eval import dce_jaxpr
 from minijax_lab.answers import difference
 
 # What may stand beside a kernel: it changes how an array is seen, and computes nothing.
@@ -41,6 +43,24 @@ def equations(jaxpr: Any, inside: bool = True) -> Iterator[Any]:
 def count(jaxpr: Any, *names: str) -> int:
     """How many equations a jaxpr has of these primitives; of all, if none is named."""
     return sum(not names or e.primitive.name in names for e in equations(jaxpr))
+
+
+def live(closed: Any) -> Jaxpr:
+    """A program without the equations whose results nobody reads."""
+    return dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars), True)[0]
+
+
+def mapped(function: Callable[..., Any], *args: Any) -> tuple[Any, int]:
+    """Runs a function; returns its result, and how many `vmap`s ran in it."""
+    made: list[BatchTrace] = []
+
+    class Noted(BatchTrace):
+        def __init__(self, *about: Any) -> None:
+            made.append(self)
+            super().__init__(*about)
+
+    with minijax.replace(BatchTrace=Noted):
+        return function(*args), len(made)
 
 
 def largest(jaxpr: Any) -> int:
