@@ -16,7 +16,8 @@ import pytest
 
 import minijax
 import minijax_widgets as see
-from minijax_lab.explain.flight_repairs import decided_at, kept_on_device, python_uses
+from minijax_lab.explain.flight_reads import decided_at
+from minijax_lab.explain.flight_repairs import kept_on_device, python_uses
 from minijax_lab.explain.user_source import Source
 
 HEAD = """
@@ -768,7 +769,7 @@ NO_LINES = {
         """,
     ),
     "a new jit of a lambda is made here at each pass: 9": (
-        "make it once, above the loop, and pass SCALES to it",
+        "make it once, above the loop; if a call in it changes `SCALES`, pass that",
         """
         SCALES = []
 
@@ -965,7 +966,79 @@ def test_the_line_without_its_read_runs_and_waits_no_more(head, line, new) -> No
     ],
 )
 def test_where_python_decides_by_what_is_read(lines, decided) -> None:
-    assert decided_at(Source("train.py", lines), 1) == decided
+    assert bool(decided_at(Source("train.py", lines), 1)) == decided
+
+
+@pytest.mark.parametrize(
+    ("body", "decides"),
+    [
+        ("v = float(x); n += 1\nif v < best: best = v", True),
+        ("v = x.item()\nassert v < 9", True),
+        ("v: int = int(x)\nk = v + 1\nwhile k > 3: k -= 1", True),
+        ("v = jax.device_get(x)\nif np.isnan(v): break", True),
+        ("v = bool(x)\nif not v: break", True),
+        ("v = np.mean(x)\nmatch v:\n    case 1: pass", True),
+        ("self.v = float(x)\nif self.v < 3: break", True),
+        ("kept.append(float(x))\nif kept[-1] < 3: break", True),
+        ("log['x'] = float(x)\ndone = max(log['x'], 3) < 4\nif done: break", True),
+        ("kept.append(float(x))\nif x < 3: break", True),
+        ("best = min(best, v := float(x))\nprint('new' if v == best else '')", True),
+        ("n = int(x)\nfor _ in range(n): pass", True),
+        ("print(f'{float(x)}')\nif x < 3: break", True),
+        ("v = float(x)\nif better(v): break", True),
+        ("v = float(x)\nprint(f'{v}')", False),
+        ("v = float(x)\nif i % 100 == 0: print(v)", False),
+        ("v = float(x)\nif v is None: break", False),
+        ("kept.append(float(x))\nif kept and len(kept) < 3: break", False),
+        ("kept.append(float(x.mean()))\nif x.ndim: break", False),
+        ("v = float(x)\ny = step(v)\nif y.done: break", False),
+        ("kept.append(float(x))\nx = f(x)\nif x < 3: break", False),
+        ("v = np.asarray(x)\nif v.shape: break", False),
+        ("print(f'{float(x)}')", False),
+    ],
+)
+def test_where_python_decides_later_in_the_same_pass(body, decides) -> None:
+    loop = "for i in range(9):\n    x = f(x)\n" + textwrap.indent(body, "    ")
+    after = "if v < 3: raise ValueError\ndef better(v): return v > 3"
+    lines = f"{loop}\n{after}\nstep = jax.jit(lambda v: v)".splitlines()
+    found = decided_at(Source("train.py", lines), 3)
+    assert bool(found) == decides
+    # Not on the line that reads, and not behind the loop.
+    assert not found or 3 < found <= len(loop.splitlines())
+
+
+def test_where_python_decides_by_what_a_function_returns() -> None:
+    lines = ["def loss(x):", "    return float(f(x))", "for x in data:"]
+    for body, line in (("if loss(x) < 3: break", 4), ("print(loss(x))", 0)):
+        assert decided_at(Source("train.py", [*lines, f"    {body}"]), 2) == line
+
+
+def test_an_array_that_is_read_at_two_lines(tmp_path) -> None:
+    """Only the first read waits; without it the second one does."""
+    script = """
+    f = jax.jit(lambda x: x * 0.5)
+    x, kept, total = jnp.ones(()), [], 0.0
+    for i in range(8):
+        x = f(x)
+        kept.append(float(x))
+        total += x.item()
+        if i % 4 == 0:
+            print(float(x))
+    answer = kept
+    """
+    source = HEAD.replace("LIBRARY", "jax") + textwrap.dedent(script)
+    path = tmp_path / "train.py"
+    (fault,) = [f for f in recorded("jax", source, path).faults if f.kind == "wait"]
+    second = source.splitlines().index("    total += x.item()") + 1
+    assert f"line {second} reads the same array" in fault.write
+    assert {second - 1, second} < {line.line for line in fault.lines}
+    after = recorded("jax", obeyed(source, fault), path).faults
+    assert not [f for f in after if f.kind == "wait"]
+    # Where one of the two cannot be mended, no line is: the other would wait.
+    shown = source.replace("total += x.item()", 'print(f"{x}")')
+    path = tmp_path / "shown.py"
+    (fault,) = [f for f in recorded("jax", shown, path).faults if f.kind == "wait"]
+    assert not fault.lines and f"line {second} reads the same" in fault.write
 
 
 def test_a_read_that_decides_has_no_seconds_that_can_go(tmp_path) -> None:
@@ -978,14 +1051,21 @@ def test_a_read_that_decides_has_no_seconds_that_can_go(tmp_path) -> None:
             best = 1.0
     while x > 1e-3:
         x = f(x)
+    for _ in range(6):
+        x = f(x)
+        v = float(x)
+        if v < best:
+            best = 1.0
     answer = best
     """
     source = HEAD.replace("LIBRARY", "jax") + textwrap.dedent(script)
     faults = recorded("jax", source, tmp_path / "train.py").faults
     waits = [fault for fault in faults if fault.kind == "wait"]
+    waits.sort(key=lambda fault: fault.line)
     assert [fault.write.rpartition("jax.lax.")[2] for fault in waits] == [
         "while_loop in that of the loop",
         "while_loop, in a jitted function",
+        "while_loop in that of the loop",
     ]
     for fault in waits:
         assert "Python decides by its value" in fault.words

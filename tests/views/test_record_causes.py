@@ -194,14 +194,20 @@ def test_a_line_where_calls_only_read(tmp_path) -> None:
     """What arrays, libraries and functions that write nothing do changes no name."""
     script = """
     class Net:
+        w = 2.0
         def apply(self, p, x):
             return x @ p
+
+    @jax.jit
+    def moved(held):
+        return [held[0].at[0].set(1.0), *held[1:]]
 
     def norm(tree):
         return sum(float(jnp.sum(leaf)) for leaf in jax.tree.leaves(tree))
 
     net = Net()
     p = jnp.ones((3, 3))
+    state = [p, net.w]
 
     def run(x):
         f = jax.jit(lambda p, x: net.apply(p, x))
@@ -211,6 +217,7 @@ def test_a_line_where_calls_only_read(tmp_path) -> None:
     for i in range(4):
         answer.append(run(jnp.ones(3)))
         y = norm(p), p.mean(), net.apply(p, jnp.ones(3))
+        state = moved(state)
     """
     source = HEAD.replace("LIBRARY", "jax") + textwrap.dedent(script)
     before = recorded("jax", source, tmp_path / "before.py")
@@ -289,6 +296,9 @@ def test_operations_outside_of_jit_stand_at_the_call_that_holds_them(
     lines = source.splitlines()
     assert lines[fault.line - 1].strip() != "main()"
     assert fault.at_most > 0 and fault.count >= 8
+    # The page's rows of those lines send the reader there.
+    inside = [n for n, text in enumerate(lines, 1) if "jnp." in text and n > 4]
+    assert len(inside) == 3 and {line for _, line in fault.ran} == {*inside}
     mended = source.replace("w = init(7)", "w = jax.jit(lambda: init(7))()")
     after = recorded("jax", mended, tmp_path / "mended.py")
     assert not [f for f in after.faults if f.kind == "loose"]

@@ -327,7 +327,7 @@ def row(report: Report, number: int, site: Site, scale: float) -> str:
     told: list[Line] = []  # a line that two faults share is shown once
     why = "".join(reason(fault, told) for fault in faults)
     if not why:
-        why = f'<div class="plain">{escape(needed(site))}</div>'
+        why = f'<div class="plain">{escape(needed(report, site))}</div>'
     many = count_of(site)
     state = " bad" if faults else ""
     return (
@@ -356,9 +356,13 @@ def count_of(site: Site) -> str:
     return f"&times;&nbsp;{many:,}" if many else ""
 
 
-def needed(site: Site) -> str:
+def needed(report: Report, site: Site) -> str:
     """Of a line without a fault."""
     made = site.counts.get("compile", 0)
+    for fault in report.told:
+        if (site.file, site.line) in fault.ran:
+            above = report.place(fault.file, fault.line)
+            return f"ran outside of jit, called from {above}: mend it there"
     if made > 1:
         return f"{made:,} programs, each compiled once, as needed"
     if made:

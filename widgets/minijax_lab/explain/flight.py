@@ -391,8 +391,9 @@ class Ear:
                 path.clear()
             frame = frame.f_back
         told = self.loose.setdefault(
-            tuple(reversed(path)), {"seconds": 0.0, "names": {}}
+            tuple(reversed(path)), {"seconds": 0.0, "names": {}, "ran": set()}
         )
+        told["ran"].add((users.f_code.co_filename, users.f_lineno))
         told["seconds"] += max(0.0, spent)
         told["names"][name] = told["names"].get(name, 0) + 1
 

@@ -18,12 +18,12 @@ from minijax_lab.explain.flight import Ear
 from minijax_lab.explain.flight_facts import Constant, Fault, Leaf, Made, Miss, Site
 from minijax_lab.explain.flight_keys import explain
 from minijax_lab.explain.flight_loose import loose_faults, without_what_is_told
+from minijax_lab.explain.flight_reads import decided_at, read_again
 from minijax_lab.explain.flight_repairs import (
     above_the_loop,
     argument_at,
     argument_node,
     call_of,
-    decided_at,
     edited,
     free_names,
     hoisted,
@@ -476,8 +476,9 @@ class Adviser:
             return []
         source = self.source(site.file)
         statement = source.statement(site.line)
-        if decided_at(source, site.line):
-            return [self.of_decision(site, statement, count)]
+        decides = decided_at(source, site.line)
+        if decides:
+            return [self.of_decision(site, decides, count)]
         if statement is None or source.loop(statement) is None:
             if source.around(statement, FUNCTIONS[:2]) is None:
                 return []  # behind the loop: as advised
@@ -490,7 +491,11 @@ class Adviser:
         write = "keep it on the device, and read it after the loop: jax.device_get"
         if synced:
             write = "wait once, after the loop"
-        lines = kept_on_device(source, statement, count >= 100)
+        again = read_again(source, statement)
+        mended = [
+            kept_on_device(source, each, count >= 100) for each in [statement, *again]
+        ]
+        lines = sum(mended, []) if all(mended) else []
         uses = [] if lines else host_reads(source, statement)
         if uses:
             listed = ", ".join(str(line) for line in uses[:3])
@@ -500,6 +505,11 @@ class Adviser:
             write += "that is computed on the device too (in jit, or by jax.lax.scan)"
         elif not lines and not synced:
             write = "keep it on the device; read it each 100 steps, or after the loop"
+        if again:
+            listed = ", ".join(str(each.lineno) for each in again[:3])
+            write += (
+                f"; line {listed} reads the same array: mend both, or it waits there"
+            )
         return [
             Fault(
                 "wait",
@@ -514,13 +524,15 @@ class Adviser:
             )
         ]
 
-    def of_decision(self, site: Site, statement: Any, count: int) -> Fault:
-        """A value by which Python decides: it has to come to the host."""
+    def of_decision(self, site: Site, at: int, count: int) -> Fault:
+        """A value by which Python decides at a line: it has to come to the host."""
         words = f"this line brought an array to the host {count:,} times: Python "
         words += "decides by its value"
+        if at != site.line:
+            words += f" at line {at}"
         write = "it cannot stay on the device unless the device decides: jnp.where in "
         write += "the place of the test, or jax.lax.while_loop in that of the loop"
-        if isinstance(statement, ast.While):
+        if isinstance(self.source(site.file).statement(at), (ast.For, ast.While)):
             write = "it cannot stay on the device unless the loop runs there: "
             write += "jax.lax.while_loop, in a jitted function"
         file, line = site.file, site.line

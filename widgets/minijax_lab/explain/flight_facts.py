@@ -249,6 +249,8 @@ class Fault:
     loose: bool = False  # of an operation outside of jit
     # Of operations outside of jit: the lines that ran them, and their seconds.
     at: dict[tuple[str, int], float] = field(default_factory=dict)
+    # The lines that stand for them on the page: a library's call of a method, too.
+    ran: set[tuple[str, int]] = field(default_factory=set)
 
     @property
     def rank(self) -> float:

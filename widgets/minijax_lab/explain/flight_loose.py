@@ -25,6 +25,7 @@ class Loose:
     seconds: float = 0.0
     names: dict[str, int] = field(default_factory=dict)
     at: dict[Place, float] = field(default_factory=dict)
+    ran: set[Place] = field(default_factory=set)  # also inside of a library's calls
 
     @property
     def programs(self) -> int:
@@ -42,14 +43,16 @@ class Loose:
         """Adds what one line ran."""
         self.seconds += told["seconds"]
         self.at[place] = self.at.get(place, 0.0) + told["seconds"]
+        self.ran |= told["ran"]
         for name, count in told["names"].items():
             self.names[name] = self.names.get(name, 0) + count
 
     def without(self, parts: list[Loose]) -> Loose:
         """What is left without parts of it."""
-        left = Loose(self.seconds, dict(self.names), dict(self.at))
+        left = Loose(self.seconds, dict(self.names), dict(self.at), set(self.ran))
         for part in parts:
             left.seconds -= part.seconds
+            left.ran -= part.ran
             for name, count in part.names.items():
                 left.names[name] -= count
             for place, spent in part.at.items():
@@ -136,6 +139,7 @@ def operations(source: Source, place: Place, told: Loose) -> Fault:
         count=told.programs,
         at_most=told.seconds,
         at=told.at,
+        ran=told.ran,
     )
 
 

@@ -226,7 +226,7 @@ def hoisted(
     changed = [each for each in changed if each != name]
     old, new = call, name
     if changed:
-        write = f"make it once, above the loop, and pass {', '.join(changed)} to it"
+        write = once_above(changed, loop)
         called: Any = source.parents.get(call)
         direct = isinstance(called, ast.Call) and called.func is call
         if not isinstance(function, ast.Lambda) or not direct or call.keywords:
@@ -242,9 +242,9 @@ def hoisted(
         old, new = called, f"{name}({', '.join(given)})"
     names = [n for n in ast.walk(loop) if isinstance(n, ast.Name) and n.id == name]
     sets = sum(isinstance(n.ctx, ast.Store) for n in names)
-    within = sorted((names_read(source, call) - {name}) & sets_in_loop - {*changed})
+    within = (names_read(source, call) - {name}) & sets_in_loop - {*changed}
     if within:
-        return [], f"make it once, above the loop, and pass {', '.join(within)} to it"
+        return [], once_above(sorted(within), loop)
     inner = source.around(call, FUNCTIONS) is not source.around(loop, FUNCTIONS)
     if inner or sets != plain:  # another function's names, or f = wrapped(f)
         return [], write
@@ -252,6 +252,15 @@ def hoisted(
     if plain:
         return [above, source.mend(line, source.text(line), "")], write
     return [above, replaced_line(source, old, new)], write
+
+
+def once_above(names: list[str], loop: Any) -> str:
+    """Where to make what reads some names that its loop changes, or may change."""
+    sets = [name for name in names if name in assigned(loop)]
+    if sets:
+        return f"make it once, above the loop, and pass {', '.join(sets)} to it"
+    acted = "`, `".join(names)
+    return f"make it once, above the loop; if a call in it changes `{acted}`, pass that"
 
 
 def lifted(source: Source, statement: Any, call: Any, function: Any) -> list[Line]:
@@ -616,45 +625,6 @@ def counted_by(source: Source, loop: Any) -> str:
     elif head != "range":
         return ""
     return target.id if isinstance(target, ast.Name) else ""
-
-
-def tests_of(node: Any) -> list[Any]:
-    """The expressions of a node by whose values Python decides what to do."""
-    if isinstance(node, (ast.If, ast.While, ast.IfExp, ast.Assert)):
-        return [node.test]
-    if isinstance(node, ast.BoolOp):
-        return node.values[:-1]  # the last one is given back as it is
-    if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-        return [node.operand]
-    if isinstance(node, ast.comprehension):
-        return node.ifs
-    return [node.subject] if isinstance(node, ast.Match) else []
-
-
-def decided_at(source: Source, line: int) -> bool:
-    """Whether Python decides by what is read at a line: in a test of `if`, `while`."""
-    statement = source.statement(line)
-    whole = statement
-    parent = source.parents.get(statement)
-    if isinstance(parent, (ast.If, ast.While)) and parent.lineno == line:
-        whole = parent  # `if x > 3: break`
-    elif statement is None:
-        return False
-
-    def is_there(node: Any) -> bool:
-        return node.lineno <= line <= node.end_lineno
-
-    def tests_in(statement: Any) -> list[Any]:
-        found = [test for node in ast.walk(statement) for test in tests_of(node)]
-        return [test for test in found if is_there(test)]
-
-    reads = [r for r in ast.walk(whole) if reading(r) is not None and is_there(r)]
-    if reads:
-        within = {node for test in tests_in(whole) for node in ast.walk(test)}
-        return not within.isdisjoint(reads)
-    # An array in a test is read without a call.
-    idle = isinstance(statement, (ast.Break, ast.Continue, ast.Pass))
-    return bool(tests_in(whole if idle else statement))
 
 
 def reads_within(source: Source, loop: Any, statement: Any, name: str) -> list[int]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import builtins
+import re
 from typing import Any
 
 import numpy as np
@@ -63,7 +64,7 @@ WRITING_METHODS = {
 }
 READING_METHODS = {
     *(m for kind in (np.ndarray, dict, str, list, tuple) for m in dir(kind)),
-    *("apply", "init", "at", "devices", "block_until_ready"),
+    *("apply", "init", "at", "devices", "block_until_ready", "apply_gradients"),
 } - WRITING_METHODS
 
 
@@ -105,6 +106,20 @@ def is_tame(source: Source, name: str, seen: set[str]) -> bool:
     return calm
 
 
+def is_jitted(source: Source, name: str) -> bool:
+    """Whether a name of the file is only ever that of a jitted function."""
+    makers: list[Any] = []
+    for node in ast.walk(source.tree):
+        if isinstance(node, FUNCTIONS[:2]) and node.name == name:
+            makers.append(node.decorator_list)
+        elif isinstance(node, ast.arg) and node.arg == name:
+            makers.append([])
+        elif isinstance(node, ASSIGNS) and name in assigned(node):
+            makers.append([getattr(node.value, "func", None)])
+    heads = [[ast.unparse(part) for part in maker if part] for maker in makers]
+    return bool(makers) and all(re.search(r"\bjit\b", " ".join(h)) for h in heads)
+
+
 def is_calm(source: Source, node: Any, seen: set[str], own: set[str]) -> bool:
     """Whether code writes into nothing but what is its own, nor does what it calls."""
     for each in ast.walk(node):
@@ -122,6 +137,8 @@ def written_by(source: Source, call: ast.Call, seen: set[str]) -> set[str]:
     """The names into whose values a call may write: its arguments' and its object's."""
     function = call.func
     root = written_root(function)
+    if isinstance(function, ast.Name) and is_jitted(source, root):
+        return set()  # it is handed copies of its arguments' containers
     libraries = library_names(source)
     given = [each.id for each in call.args if isinstance(each, ast.Name)]
     owns = {n.name for n in ast.walk(source.tree) if isinstance(n, FUNCTIONS[:2])}
