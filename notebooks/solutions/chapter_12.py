@@ -66,7 +66,7 @@ HINTS = {
     "12.1": (
         "ask of each function: does Python need a number here, or only a shape?",
         "run them; then read the first line of each message.",
-        'the section "Four mistakes, four names" of this chapter.',
+        'the section "Four mistakes" of this chapter.',
     ),
     "12.2": (
         "where does the NaN come from: which operation has an infinite slope at 0?",

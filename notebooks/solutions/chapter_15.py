@@ -103,7 +103,7 @@ HINTS = {
     "15.1": (
         "what does `init` of the module return, and what `init` of the optimizer?",
         "what never changes while the network learns is in neither of them.",
-        '"Adam" in this chapter, where the leaves of its state are counted.',
+        "the question in this chapter how many arrays are in Adam's state.",
     ),
     "15.2": (
         "a path names modules, and at its end the weight.",

@@ -571,7 +571,7 @@ wrong(
 wrong("14.2", "not a function", spread)
 machines = {"kernels": [4, 1, 4], "one pass": "h100", "copies": "tpu"}
 right("14.4", {**machines, "kernels": (4, 1, 4)})
-right("14.4", {**machines, "one pass": "H100", "copies": " TPU"})
+right("14.4", {**machines, "one pass": "H100", "copies": " TPU v5e"})
 for key, value in (
     ("kernels", [1, 4, 4]),
     ("kernels", 4),

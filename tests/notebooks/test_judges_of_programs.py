@@ -323,7 +323,7 @@ wrong("16.2", "not zeros", lambda w: {k: jnp.ones_like(v) for k, v in w.items()}
 wrong("16.2", "Give a dict", lambda w: [jnp.zeros_like(v) for v in w.values()])
 wrong("16.2", "not zeros", lambda w: {k: jnp.zeros(v.shape[:1]) for k, v in w.items()})
 right("16.4", (P("x", None), P(None, "y")))
-right("16.4", (P(("x",)), P(None, ("y",))))
+right("16.4", [P(("x",)), P(None, ("y",))])
 wrong("16.4", "less is possible", (P("y"), P(None, None)))
 wrong("16.4", "Each device sends", (P("x"), P("y")))
 wrong("16.4", "Each device sends", (P("x", "y"), P(None, "y")))
@@ -435,8 +435,35 @@ def both_in_a_list(a, b):
     return sum(product(a, piece, me - turn) for turn, piece in pieces.items())
 
 
+def both_in_a_loop(turns=4, used=3, loop=lax.fori_loop):
+    """Both pieces travel in each turn; the right one is used in the first of them."""
+
+    def both_ways(a, b):
+        me = lax.axis_index("i")
+
+        def turn(number, state):
+            total, left, right = state
+            left, right = lax.ppermute(left, "i", UP), lax.ppermute(right, "i", DOWN)
+            fresh = jnp.where(number <= used, product(a, right, me + number), 0.0)
+            return total + product(a, left, me - number) + fresh, left, right
+
+        return loop(1, turns + 1, turn, (product(a, b, me), b, b))[0]
+
+    return both_ways
+
+
+def while_below(low, high, turn, state):
+    def more(counted):
+        return counted[0] + 1, turn(*counted)
+
+    return lax.while_loop(lambda counted: counted[0] < high, more, (low, state))[1]
+
+
 right("17.4", both())
 right("17.4", both(first=3, second=4))
+right("17.4", both_in_a_loop())
+wrong("17.4", "7 exchanges come one after the other", both_in_a_loop(7, 0))
+wrong("17.4", "in a `while`", both_in_a_loop(7, 0, while_below))
 right("17.4", both_in_a_list)
 wrong("17.4", "another product", both(second=4))
 wrong("17.4", "another product", both(signs=(1, -1)))
@@ -518,6 +545,7 @@ right("18.4", normed(rows=4))
 wrong("18.4", "the numbers are others", normed(eps=1.0))
 wrong("18.4", "the numbers are others", normed(count=64))
 wrong("18.4", "the numbers are others", normed(grid=1))
+wrong("18.4", "blocks of 8 are asked for", normed(rows=32))
 
 
 def online_from_the_first(parts):
@@ -537,7 +565,14 @@ def online_from_the_first(parts):
     return top, weight
 
 
+def online_at_once(parts):
+    """Wrong: it puts all parts together."""
+    row = np.concatenate(list(parts))
+    return row.max(), np.exp(row - row.max()).sum()
+
+
 right("19.2", online_from_the_first)
+wrong("19.2", "each is gone when the next one comes", online_at_once)
 
 
 def layered(finish=lambda y, b: nn.relu(y + b), depth=None, columns=16):
@@ -626,7 +661,18 @@ def seen_before(keep=lambda key, query: key <= query, scale=math.sqrt, fetch=Tru
     return causal
 
 
+def seen_at_once(q, k, v):
+    def inside(q_ref, k_ref, v_ref, o_ref):
+        scores = q_ref[...] @ k_ref[...].T / math.sqrt(q.shape[1])
+        scores = jnp.where(jnp.tri(len(q), dtype=bool), scores, -1e30)
+        o_ref[...] = nn.softmax(scores) @ v_ref[...]
+
+    block = (q.shape, lambda i: (0, 0))
+    return kernel(inside, q.shape, (1,), [block] * 3, block)(q, k, v)
+
+
 right("19.4", seen_before())
+wrong("19.4", "holds 64 rows of q_ref", seen_at_once)
 right("19.4", seen_before(lambda key, query: query - key >= 0))
 wrong("19.4", "the numbers are others", seen_before(lambda key, query: key >= query))
 wrong("19.4", "the numbers are others", seen_before(scale=lambda width: width))
@@ -651,6 +697,16 @@ wrong(
     "save got",
     lambda save, x: [io_callback(save, None, 0, x / 2, ordered=True), x / 16][1],
 )
+
+
+def saved_at_the_end(save, x):
+    """Wrong: one callback reports all four steps."""
+    steps = [x / 2, x / 4, x / 8, x / 16]
+    io_callback(lambda *each: [*map(save, range(4), each)], None, *steps, ordered=True)
+    return steps[-1]
+
+
+wrong("20.3", "One callback calls save several times", saved_at_the_end)
 
 
 def by_jvp(forward, backward):

@@ -32,7 +32,7 @@ PREDICTIONS = {
         "UnexpectedTracerError",
         "The list kept a tracer, and the program that it belonged to is finished.",
         because={
-            7.0: "That is what the call returned; the list has the intermediate `y`.",
+            7.0: "That would be 6.0 + 1.0, but the list holds a tracer and no number.",
             "TracerBoolConversionError": "Nothing asks for a truth value here.",
         },
     ),

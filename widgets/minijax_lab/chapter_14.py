@@ -170,7 +170,7 @@ def grade_machines(found: Any) -> str | None:
     if not isinstance(kernels, (list, tuple)) or [*kernels] != MACHINES["kernels"]:
         return f"The kernels are not {kernels}: count them in the three views."
     for question in ("one pass", "copies"):
-        said = str(found[question]).strip().lower().partition("-")[0]
+        said = str(found[question]).strip().lower().replace(" ", "-").partition("-")[0]
         if said != MACHINES[question]:
             return f'"{question}" is not {found[question]!r}.'
     return None

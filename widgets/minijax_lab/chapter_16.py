@@ -187,7 +187,7 @@ def grade_operands(specs: Any) -> str | None:
     """Nothing is sent, and a device holds as little of the operands as possible."""
     from minijax_lab.explain.collectives import record_collectives
 
-    if not isinstance(specs, tuple) or len(specs) != 2:
+    if not isinstance(specs, (tuple, list)) or len(specs) != 2:
         return "Give a pair of specs: (for a, for b)."
     for spec in specs:
         if not isinstance(spec, PartitionSpec):

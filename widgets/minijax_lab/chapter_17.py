@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import minijax
+from minijax.core.language import Literal, jaxprs_in_params
 from minijax.sharding import Mesh, NamedSharding, PartitionSpec
 from minijax_lab.answers import difference, list_complaint
 from minijax_lab.evidence import count, equations, multiplied
@@ -27,7 +29,10 @@ PREDICTIONS = {
         "sum",
         "What was copied to several places gets a cotangent from each: they are added.",
         "the transposes of chapter 07",
-        because={"copy": "A copy is what is transposed; its transpose goes back."},
+        because={
+            "last": "Then what the other three places do with it would not count.",
+            "mean": "Then the slope would be four times too small.",
+        },
     ),
     "17.r3": Prediction(
         "examples",
@@ -173,8 +178,13 @@ def grade_both_ways(both_ways: Callable[..., Any]) -> str | None:
         return f"There is an {others[0]} in it."
     closed = minijax.make_jaxpr(mapped)(a, b)
     deep = _longest_chain(closed.jaxpr)
+    if deep == math.inf:
+        return (
+            "There are exchanges in a `while`: how many come one after the other is "
+            "not in the program. `fori_loop` from one number to another says it."
+        )
     if deep > 4:
-        return f"{deep} exchanges come one after the other; four are enough."
+        return f"{deep:.0f} exchanges come one after the other; four are enough."
     ways = {
         (to - source) % 8
         for eqn in equations(closed)
@@ -189,29 +199,25 @@ def grade_both_ways(both_ways: Callable[..., Any]) -> str | None:
     return None
 
 
-def _longest_chain(jaxpr: Any) -> int:
-    """How many `ppermute`s stand one after the other, each with what the last gave."""
-    depth: dict[Any, int] = {}
-    deepest = 0
+def _longest_chain(jaxpr: Any) -> float:
+    """How many `ppermute`s stand one after the other, each with what the last gave.
+
+    Those of a `scan` count once for each turn; those of a `while` have no known number.
+    """
+    depth: dict[Any, float] = {}
     for eqn in jaxpr.eqns:
-        below = max(
-            (
-                depth.get(v, 0)
-                for v in eqn.invars
-                if hasattr(v, "aval") and type(v).__name__ != "Literal"
-            ),
-            default=0,
-        )
-        inside = [
-            _longest_chain(getattr(value, "jaxpr", value))
-            for value in eqn.params.values()
-            if hasattr(value, "eqns") or hasattr(value, "jaxpr")
-        ]
-        own = below + max(inside, default=0) + (eqn.primitive.name == "ppermute")
-        deepest = max(deepest, own)
-        for var in eqn.outvars:
-            depth[var] = own
-    return deepest
+        inner = max(map(_longest_chain, jaxprs_in_params(eqn.params)), default=0)
+        if inner and eqn.primitive.name in ("scan", "while"):
+            inner *= eqn.params.get("length", math.inf)
+        before = max((depth.get(v, 0) for v in variables(eqn)), default=0)
+        own = before + inner + (eqn.primitive.name == "ppermute")
+        depth |= dict.fromkeys(eqn.outvars, own)
+    return max(depth.values(), default=0)
+
+
+def variables(eqn: Any) -> list[Any]:
+    """The operands of an equation that are no literals."""
+    return [v for v in eqn.invars if not isinstance(v, Literal)]
 
 
 EXERCISES = {

@@ -145,6 +145,11 @@ def grade_layer_norm(layer_norm: Callable[..., Any]) -> str | None:
         return "There is no pallas_call in it."
     if record.fetched > x.nbytes:
         return f"{record.fetched:,} B are fetched, and x has {x.nbytes:,} B."
+    rows = max(
+        o.block[0] for o in (*record.of_role("input"), *record.of_role("output"))
+    )
+    if rows > 8:
+        return f"A program holds {rows} rows; blocks of 8 are asked for."
     beside = not_in_the_kernel(layer_norm, x)
     if beside:
         return beside

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -103,7 +103,21 @@ def grade_online(online: Callable[..., Any]) -> str | None:
         right = np.exp(row - row.max()).sum()
         if not np.isclose(weight, right):
             return f"For {what} the sum should be {right:.4f}, and is {weight:.4f}."
+    parts = cases["numbers that grow"]
+    if not np.allclose(online(one_at_a_time(parts)), online(parts)):
+        return (
+            "For parts of which each is gone when the next one comes, the result is "
+            "another: keep of a part no more than two numbers."
+        )
     return None
+
+
+def one_at_a_time(parts: list[np.ndarray]) -> Iterator[np.ndarray]:
+    """Yields each part; its numbers are NaN as soon as the next one is asked for."""
+    for part in parts:
+        lent = part.copy()
+        yield lent
+        lent[:] = np.nan
 
 
 def grade_layer(layer: Callable[..., Any]) -> str | None:
@@ -144,6 +158,13 @@ def grade_causal(causal: Callable[..., Any]) -> str | None:
         return "There is no pallas_call in it."
     if record.fetched > 24_000:
         return f"{record.fetched:,} B are fetched, and 24,000 B are enough."
+    for operand in (*record.of_role("input"), *record.of_role("output")):
+        held = math.prod(operand.block)
+        if held > 16 * width:
+            return (
+                f"A program holds {held // width} rows of {operand.name}; blocks of 16 "
+                "queries and of 16 keys are asked for."
+            )
     # Queries may be scaled before; that is little beside the products.
     return not_in_the_kernel(causal, q, k, v, allowed=frozenset({"mul", "div"}))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -99,14 +100,16 @@ def grade_ranks(ranks: Callable[..., Any]) -> str | None:
 
 def grade_halving(halving: Callable[..., Any]) -> str | None:
     """A loop that reports each step, in order, as a part of the program."""
-    saved = []
+    saved, callers = [], []
 
     def save(step: Any, x: Any) -> None:
         saved.append((int(step), float(x)))
+        callers.append(sys._getframe(1))
 
     compiled = jit(lambda x: halving(save, x))
     for start in (8.0, 80.0):
         saved.clear()
+        callers.clear()
         found = float(compiled(start))
         minijax.effects_barrier()
         if found != start / 16:
@@ -115,6 +118,8 @@ def grade_halving(halving: Callable[..., Any]) -> str | None:
         right = [(step, start / 2 ** (step + 1)) for step in range(4)]
         if saved != right:
             return f"save got {saved}, not {right}."
+        if len({id(frame) for frame in callers}) < 4:
+            return "One callback calls save several times; call it after each halving."
     jaxpr = make_jaxpr(lambda x: halving(save, x))(8.0)
     callbacks = [e for e in equations(jaxpr) if "callback" in e.primitive.name]
     if not any(map(is_ordered, callbacks)):
