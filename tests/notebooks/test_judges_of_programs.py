@@ -399,7 +399,36 @@ def pipeline_round(w, xs):
     return lax.psum(jnp.stack(done[3:]), "stage")
 
 
+def while_below(low, high, turn, state):
+    def more(counted):
+        return counted[0] + 1, turn(*counted)
+
+    return lax.while_loop(lambda counted: counted[0] < high, more, (low, state))[1]
+
+
+def one_batch_at_a_time(loop):
+    """Wrong: a batch begins when the one before has gone through all stages."""
+
+    def pipeline(w, xs):
+        stage = lax.axis_index("stage")
+
+        def turn(number, state):
+            here, done = state
+            batch, step = number // 4, number % 4
+            out = jnp.tanh(jnp.where(step == 0, xs[batch], here) @ w[0])
+            here = lax.ppermute(out, "stage", ONWARD)
+            found = jnp.where((stage == 0) & (step == 3), here, done[batch])
+            return here, done.at[batch].set(found)
+
+        start = lax.pcast((xs[0] * 0, xs * 0), "stage", to="varying")
+        return lax.psum(loop(0, 24, turn, start)[1], "stage")
+
+    return pipeline
+
+
 right("17.3", pipeline_round)
+wrong("17.3", "computes 24 stages of a batch", one_batch_at_a_time(lax.fori_loop))
+wrong("17.3", "There is a `while`", one_batch_at_a_time(while_below))
 wrong("17.3", "Batch 0", lambda w, xs: lax.psum(xs @ w[0], "stage"))
 
 
@@ -452,18 +481,11 @@ def both_in_a_loop(turns=4, used=3, loop=lax.fori_loop):
     return both_ways
 
 
-def while_below(low, high, turn, state):
-    def more(counted):
-        return counted[0] + 1, turn(*counted)
-
-    return lax.while_loop(lambda counted: counted[0] < high, more, (low, state))[1]
-
-
 right("17.4", both())
 right("17.4", both(first=3, second=4))
 right("17.4", both_in_a_loop())
 wrong("17.4", "7 exchanges come one after the other", both_in_a_loop(7, 0))
-wrong("17.4", "in a `while`", both_in_a_loop(7, 0, while_below))
+wrong("17.4", "There is a `while`", both_in_a_loop(7, 0, while_below))
 right("17.4", both_in_a_list)
 wrong("17.4", "another product", both(second=4))
 wrong("17.4", "another product", both(signs=(1, -1)))
@@ -723,7 +745,17 @@ def by_jvp(forward, backward):
     return norm
 
 
+def by_jnp(forward, backward):
+    """Wrong: it computes what `forward` computes."""
+
+    def norm(x, eps):
+        return x / jnp.sqrt((x * x).mean(-1, keepdims=True) + eps)
+
+    return by_jvp(norm, backward)
+
+
 right("20.4", by_jvp)
+wrong("20.4", "The forward function was not called", by_jnp)
 
 
 def here():

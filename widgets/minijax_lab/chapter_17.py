@@ -63,6 +63,10 @@ PREDICTIONS = {
     ),
 }
 
+UNCOUNTED = (
+    "There is a `while` around it: how often it runs is not in the program. With "
+    "`fori_loop`, from one number to another, it is."
+)
 VARYING = "x none y y x none".split()
 
 
@@ -148,6 +152,8 @@ def grade_pipeline(pipeline: Callable[..., Any]) -> str | None:
     program = minijax.make_jaxpr(run)(cut, xs)
     if not count(program, "ppermute"):
         return "No stage passes a batch on to the next one: there is no ppermute."
+    if count(program, "while"):
+        return UNCOUNTED
     one_stage = 2 * 8 * 8
     turns = multiplied(program) / one_stage
     if turns > 10:
@@ -179,10 +185,7 @@ def grade_both_ways(both_ways: Callable[..., Any]) -> str | None:
     closed = minijax.make_jaxpr(mapped)(a, b)
     deep = _longest_chain(closed.jaxpr)
     if deep == math.inf:
-        return (
-            "There are exchanges in a `while`: how many come one after the other is "
-            "not in the program. `fori_loop` from one number to another says it."
-        )
+        return UNCOUNTED
     if deep > 4:
         return f"{deep:.0f} exchanges come one after the other; four are enough."
     ways = {

@@ -164,6 +164,8 @@ def grade_differentiable(differentiable: Callable[..., Any]) -> str | None:
     x, weight = generator.normal(size=(2, 3, 8)).astype(np.float32)
     if not np.allclose(function(x, 0.5), norm(x, 0.5), atol=1e-4):
         return "The values are others than those of the forward function."
+    if not calls["forward"]:
+        return "The forward function was not called."
 
     def loss(x: Any, weight: Any) -> Any:
         return jnp.sum(function(x, 0.5) * weight)
