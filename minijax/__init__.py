@@ -84,8 +84,7 @@ from minijax.transforms.replacement import replace
 from minijax.programs.debugging.reports import explain_cache_misses, log_compiles
 from minijax.support.late_names import late_names as _late_names
 from minijax.support.user_source import named_scope
-from minijax.support.version import __version__ as __version__
-from minijax.support.version import __version_info__ as __version_info__
+from minijax.support.version import __version__, __version_info__
 from minijax.jax_names.aliases import as_jax
 # fmt: on
 
@@ -98,6 +97,7 @@ __getattr__, __dir__, __all__ = _late_names(
     " dtypes errors experimental export ffi flatten_util lax memory monitoring nn ops"
     " profiler random ref scipy sharding stages tree tree_util typing util",
     {
+        ".primitives.index.indexers": "ds",
         ".programs.callbacks.callback": "pure_callback",
         ".programs.checkpointing": "checkpoint checkpoint_policies remat",
         ".programs.custom.custom_gradients": "closure_convert custom_gradient",

@@ -35,8 +35,13 @@ def put_on_several(value: Any, sharding: Any) -> Array:
 
 @put_now.attach
 def device_put(value: Any, device: Any = None) -> Any:
-    """An array on a device or in one of its memories, now; a tracer stays as it is."""
+    """An array on a device or in one of its memories, now; a tracer stays as it is.
+
+    Raises ValueError for what is no such place.
+    """
     if isinstance(value, Tracer):
+        if not isinstance(device, (Format, runtime.Sharding, MemorySpace)):
+            _device_of(device)
         return value
     if isinstance(device, Format):
         return put_in_format(value, device)

@@ -75,7 +75,7 @@ def _fault_in_axes(side: str, aval: ShapedArray, contract, batch) -> str | None:
 
 
 def dot_general_shape(
-    lhs: ShapedArray, rhs: ShapedArray, *, dimension_numbers, rhs_group=(), **params
+    lhs, rhs, *, dimension_numbers, rhs_group=(), name: str = "dot_general", **params
 ) -> Shape:
     """Batch axes, then the other axes of lhs, then those of rhs without `rhs_group`."""
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
@@ -92,7 +92,7 @@ def dot_general_shape(
                 fault = f"lhs and rhs {kind} to have the same shape"
     if fault:
         raise TypeError(
-            f"dot_general requires {fault}, got lhs_contracting {lhs_contract} and "
+            f"{name} requires {fault}, got lhs_contracting {lhs_contract} and "
             f"lhs_batch {lhs_batch} of shape {lhs.shape}, rhs_contracting "
             f"{rhs_contract} and rhs_batch {rhs_batch} of shape {rhs.shape}."
         )
@@ -351,7 +351,7 @@ dot_general_p.pretty = _pretty_dot_general
 # ----------------------------------------------------------------------------------
 
 
-def _axes(axes) -> Shape:
+def as_axes(axes) -> Shape:
     """One axis or several as a tuple of ints."""
     several = axes if isinstance(axes, Iterable) else (axes,)
     return tuple(map(operator.index, several))
@@ -373,7 +373,7 @@ def dot_general(
     """
     contract, batch = dimension_numbers
     params = dict(
-        dimension_numbers=(tuple(map(_axes, contract)), tuple(map(_axes, batch))),
+        dimension_numbers=(tuple(map(as_axes, contract)), tuple(map(as_axes, batch))),
         precision=precision,
         preferred_element_type=preferred_element_type,
         out_sharding=final_sharding(out_sharding, "dot_general"),

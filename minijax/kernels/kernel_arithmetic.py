@@ -29,7 +29,7 @@ def one_operation(**operations: str) -> Rule:
         kind = kind_of(ctx.avals_in[0].dtype)
         if kind not in operations:
             raise NotImplementedError(
-                f"{ctx.machine.compiler} has none for {ctx.avals_in[0].dtype}."
+                f"{ctx.machine.compiler} has none for {ctx.avals_in[0].dtype}: convert."
             )
         return operation(operations[kind])(*ctx.operands(*values))
 
@@ -236,7 +236,7 @@ def _program_id(ctx: RuleContext, **params: Any) -> Any:
     index = ctx.kernel.place.index_of(ctx.eqn)
     if index is None:
         axis = params["axis_name"]
-        raise NotImplementedError(f"the axis {axis!r}, which is not the grid's.")
+        raise NotImplementedError(f"axis {axis!r}, which must be one of the grid's.")
     return index
 
 

@@ -340,6 +340,9 @@ def he_normal() -> tuple[float, Mode, Distribution]:
 kaiming_normal = he_normal
 
 
+_NO_SHARDING = "{} takes no `out_sharding`: place the result by `device_put`."
+
+
 def orthogonal(
     scale: ArrayLike = 1.0, column_axis: int = -1, dtype: DTypeLike | None = None
 ) -> Initializer:
@@ -353,7 +356,7 @@ def orthogonal(
 
     def draw(key: Array, shape: Sequence[int], dtype: Any, out_sharding: Any) -> Array:
         if out_sharding is not None:
-            raise NotImplementedError("orthogonal does not take `out_sharding`.")
+            raise NotImplementedError(_NO_SHARDING.format("orthogonal"))
         if len(shape) < 2:
             raise ValueError("orthogonal initializer requires at least a 2D shape")
         if 0 in shape:
@@ -380,7 +383,7 @@ def delta_orthogonal(
 
     def draw(key: Array, shape: Sequence[int], dtype: Any, out_sharding: Any) -> Array:
         if out_sharding is not None:
-            raise NotImplementedError("delta_orthogonal does not take `out_sharding`.")
+            raise NotImplementedError(_NO_SHARDING.format("delta_orthogonal"))
         if len(shape) not in (3, 4, 5):
             raise ValueError(
                 "Delta orthogonal initializer requires a 3D, 4D or 5D shape."

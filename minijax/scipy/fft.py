@@ -59,7 +59,7 @@ def _along(
     """The transform along each axis, cut or filled with zeros to its size."""
     x = ensure_arraylike(name, x)
     if kind != 2:
-        raise NotImplementedError(f"{name}: only type 2 is supported, got {kind}.")
+        raise NotImplementedError(f"{name}: type={kind} is not supported: give 2.")
     if norm not in (None, "backward", "ortho"):
         raise ValueError(f"{name}: norm is None, 'backward' or 'ortho', got {norm!r}.")
     if jnp.iscomplexobj(x):

@@ -112,12 +112,10 @@ def correlate(
 
 def _window(window: Any, length: int | None, samples: int, dtype: Any) -> Array:
     if isinstance(window, str | tuple):
-        if window != "hann":
-            raise NotImplementedError(f"window is 'hann' or an array, got {window!r}.")
-        size = min(samples if length is None else length, samples)
-        turns = jnp.linspace(0, np.pi, size, endpoint=False)
-        window = jnp.ones(1) if size == 1 else jnp.sin(turns) ** 2
-        length = size
+        from scipy.signal import get_window  # slow to import; jaxlib brings SciPy along
+
+        length = min(samples if length is None else length, samples)
+        window = get_window(window, length)
     values = jnp.asarray(window, dtype=dtype)
     if values.ndim != 1 or not values.size == (length or values.size) <= samples:
         raise ValueError(
@@ -164,7 +162,7 @@ def stft(
 
     Args:
       x: the signal along `axis`, with `fs` samples in a unit of time.
-      window: "hann", or `nperseg` weights.
+      window: its name in `scipy.signal.get_window`, or `nperseg` weights.
       nperseg, noverlap: length of a piece, and what it shares with the next (half).
       nfft: length of the transform, at least `nperseg`.
       detrend: what is done to each piece before: nothing, its mean taken
@@ -179,8 +177,7 @@ def stft(
       frequencies along `axis` and the times last.
 
     Raises:
-      ValueError: sizes that do not fit, another boundary.
-      NotImplementedError: another window by name.
+      ValueError: sizes that do not fit, another boundary, an unknown window.
     """
     check_arraylike("stft", x)
     [x] = promote_dtypes_inexact(jnp.asarray(x))

@@ -246,6 +246,46 @@ def test_out_sharding_of_bincount_is_refused():
         minijax.numpy.bincount(x, out_sharding=x.sharding)
 
 
+WRONG_ARGUMENTS = {
+    "padding_config must": lambda lax, x: lax.pad(x, np.float32(0), [(0, 0)]),
+    "axis 3 is out": lambda lax, x: lax.slice_in_dim(x, 0, 1, axis=3),
+    "axis 2 is out": lambda lax, x: lax.dynamic_slice_in_dim(x, 0, 1, axis=2),
+    "axis -3 is out": lambda lax, x: lax.dynamic_index_in_dim(x, 0, axis=-3),
+    "axis 4 is out": lambda lax, x: lax.dynamic_update_slice_in_dim(x, x, 0, axis=4),
+    "window_strides must": lambda lax, x: lax.reduce_window(
+        x, np.float32(0), lax.add, (2, 2), (0, 1), "SAME"
+    ),
+    "padding must have one pair": lambda lax, x: lax.conv_general_dilated(
+        x[None, None], x[None, None], (1, 1), [(0, 0)]
+    ),
+    "branches is a function": lambda lax, x: lax.switch(0, lambda: x),
+    "must be square": lambda lax, x: lax.linalg.cholesky(x),
+    "square, ": lambda lax, x: lax.linalg.eigh(x[0]),
+}
+
+
+@pytest.mark.parametrize("message", WRONG_ARGUMENTS)
+def test_a_wrong_argument_is_named(message):
+    raised = []
+    for module in (jax, minijax):
+        with pytest.raises(Exception) as error:
+            WRONG_ARGUMENTS[message](module.lax, module.numpy.ones((2, 3), "float32"))
+        raised.append(error)
+    assert raised[0].type is raised[1].type
+    assert message in str(raised[1].value)
+
+
+@pytest.mark.parametrize("place", [1, minijax.P("x")])
+def test_a_program_refuses_what_is_no_place(place):
+    for make in (
+        lambda: minijax.numpy.zeros(3, out_sharding=place),
+        lambda: minijax.numpy.full_like(np.ones(2), 3, device=place),
+        lambda: minijax.random.normal(minijax.random.key(0), (3,), out_sharding=place),
+    ):
+        with pytest.raises(ValueError, match="device_put takes a device"):
+            minijax.make_jaxpr(make)()
+
+
 def test_the_parts_of_an_array():
     for module in (jax, minijax):
         x = module.numpy.arange(3)

@@ -284,6 +284,9 @@ def test_wrong_scales_are_named_with_shape_and_dtype():
     ours, args = scaled(minijax, WRONG_SCALES["vectors"])
     with pytest.raises(TypeError, match=r"lhs is float8_e4m3fn\[8\]: pass"):
         ours(*args)
+    x = np.ones((4, 64), np.float32)
+    with pytest.raises(TypeError, match="scaled_dot requires rhs dimension numbers"):
+        minijax.lax.scaled_dot(x, x, dimension_numbers=(((1,), (5,)), ((), ())))
 
 
 @pytest.mark.parametrize(

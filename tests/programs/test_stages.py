@@ -326,7 +326,7 @@ def test_struct_like_a_traced_value():
     assert found[0] == found[1] == "ShapeDtypeStruct(shape=(3,), dtype=float32)"
 
 
-def test_struct_like_an_array_that_insists_on_a_place():
+def test_struct_like_a_committed_array():
     x = minijax.device_put(np.ones(3), minijax.devices()[0])
     struct = minijax.ShapeDtypeStruct.like(x)
     assert struct.sharding == x.sharding

@@ -264,7 +264,7 @@ def _buffering(block: BlockMapping, space: Any, name: str) -> dict[str, Any]:
     revisit = mode.revisit if mode is not None else None
     if revisit is not None:
         if revisit is RevisitMode.ANY and count > 1:
-            raise NotImplementedError(f"{what} RevisitMode.ANY with two buffers.")
+            raise NotImplementedError(f"{what} RevisitMode.ANY: use pl.Buffered(1).")
         found["revisit_mode"] = parse(f"#tpu.revisit_mode<{revisit.value}>")
     return found
 

@@ -129,7 +129,7 @@ def _arg_reduce(
 def _reduce_bools(ctx: RuleContext, x: Any, *, axes: Sequence[int], **_: Any) -> Any:
     """Mosaic reduces numbers: the largest of ones and zeros, or the smallest."""
     if ctx.avals_in[0].dtype != np.dtype(bool):
-        raise NotImplementedError("a reduction of bits; only bools have one.")
+        raise NotImplementedError("a reduction of bits; convert to bools: `x != 0`.")
     is_or = ctx.eqn.primitive.name == "reduce_or"
 
     def function(x: Any) -> Any:

@@ -34,13 +34,13 @@ def _function(ctx: RuleContext, *values: Any, **params: Any) -> Any:
     """A call of libdevice's function."""
     (aval,) = ctx.avals_out
     if kind_of(aval.dtype) != "float":
-        raise NotImplementedError(f"for floats only, not for {aval.dtype}.")
+        raise NotImplementedError(f"{aval.dtype}: convert it to a float by `.astype`.")
     if kind_of(ctx.avals_in[-1].dtype) != "float":
         raise NotImplementedError(
             f"a power of {ctx.avals_in[-1].dtype}; convert it with `.astype`."
         )
     if params.get("accuracy") is not None:
-        raise NotImplementedError("accuracy=; libdevice has one of each function.")
+        raise NotImplementedError("accuracy=; leave it out: libdevice has one of each.")
     return _called(_FUNCTIONS[ctx.eqn.primitive.name], ctx.operands(*values), aval)
 
 

@@ -88,7 +88,7 @@ class ufunc:
     def _refuse_out(self, method: str, out: Any) -> None:
         if out is not None:
             raise NotImplementedError(
-                f"The 'out' argument of {self.__name__}.{method}() is not supported."
+                f"{self.__name__}.{method}() takes no 'out': use the array it returns."
             )
 
     def _require_binary(self, method: str) -> None:
@@ -185,7 +185,9 @@ def _reduce_in_turn(
     """A reduction from left to right: one equation for each element along the axis."""
     a = as_array(a)
     if isinstance(axis, tuple):
-        raise NotImplementedError(f"{self.__name__}.reduce over a tuple of axes")
+        raise NotImplementedError(
+            f"{self.__name__}.reduce takes one axis, got {axis}: reshape them into one."
+        )
     dtype = _result_dtype(self, a) if dtype is None else dtype
     initial = self.identity if initial is None else initial
     mask = None if where is None else broadcast_to(where, a.shape)

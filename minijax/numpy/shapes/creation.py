@@ -308,7 +308,7 @@ def _filled(
     if device is not None and dtype is None and like is None:
         dtype = dtypes.dtype(value)  # as in JAX, no longer weak
     if device is not None and isinstance(like, _traced_or_array):
-        like = like.aval  # which lies nowhere
+        like = like.aval  # which is on no device
     if np.ndim(value) != 0:
         if like is not None:
             shape = np.shape(like) if shape is None else shape

@@ -289,19 +289,20 @@ def dynamic_slice_in_dim(
 ) -> Any:
     """`dynamic_slice` along one axis, whole along the others."""
     sizes = [*get_aval(operand).shape]
+    starts, allowed = _along(axis, sizes, start_index, allow_negative_indices)
     sizes[int(axis)] = canonicalize_dim(slice_size)
-    starts, allowed = _along(axis, len(sizes), start_index, allow_negative_indices)
     return dynamic_slice(operand, starts, sizes, allow_negative_indices=allowed)
 
 
-def _along(axis: int, rank: int, start_index: Any, allow_negative: bool) -> tuple:
+def _along(axis: Any, shape: Shape, start_index: Any, allow_negative: bool) -> tuple:
     """(a start along one axis, 0 along the others; where it may be negative).
 
     All starts have one dtype.
     """
-    starts = [numpy_scalar(0, dtypes.dtype(start_index))] * rank
-    allowed = [False] * rank
-    starts[int(axis)], allowed[int(axis)] = start_index, allow_negative
+    axis = slicing.checked_axis(axis, shape)
+    starts = [numpy_scalar(0, dtypes.dtype(start_index))] * len(shape)
+    allowed = [False] * len(shape)
+    starts[axis], allowed[axis] = start_index, allow_negative
     return starts, allowed
 
 
@@ -445,8 +446,8 @@ def dynamic_update_slice_in_dim(
     allow_negative_indices: bool = True,
 ) -> Any:
     """`dynamic_update_slice` that starts at 0 along all axes but one."""
-    rank = get_aval(operand).ndim
-    starts, allowed = _along(axis, rank, start_index, allow_negative_indices)
+    shape = get_aval(operand).shape
+    starts, allowed = _along(axis, shape, start_index, allow_negative_indices)
     return dynamic_update_slice(operand, update, starts, allow_negative_indices=allowed)
 
 

@@ -420,7 +420,7 @@ def conv_general_dilated(
             )
         padding = padtype_to_pads(sizes, window, window_strides, padding)
     elif len(padding) != space:
-        raise ValueError(
+        raise TypeError(
             f"padding must have one pair for each of {space} spatial dimensions, got "
             f"{padding}"
         )

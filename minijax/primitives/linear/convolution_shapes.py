@@ -68,6 +68,8 @@ def padtype_to_pads(
             f"Unrecognized padding type: expected 'VALID', 'SAME' or 'SAME_LOWER', got "
             f"{padding!r}."
         )
+    if any(stride <= 0 for stride in window_strides):
+        raise errors.type_error(f"window_strides must be positive: {window_strides}")
     pads = []
     for size, window, stride in zip(in_shape, window_shape, window_strides):
         out = -(-size // stride)

@@ -7,12 +7,28 @@ In JAX: `lax/lax.py`.
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.core import dot as products
 from minijax.core.language import get_aval
 from minijax.primitives.linear.matmul_precision import canonicalize_precision
 from minijax.support import element_types
+
+
+def checked_numbers(
+    name: str, numbers: Any, read: Callable[[Any], Sequence[int]] = products.as_axes
+) -> products.DotDimensionNumbers:
+    """`numbers`, if they are two pairs of axes, each of which `read` reads."""
+    try:
+        (left, right), (lhs_batch, rhs_batch) = numbers
+        return (read(left), read(right)), (read(lhs_batch), read(rhs_batch))
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"{name}: dimension_numbers must be ((lhs contracted axes, rhs contracted "
+            "axes), (lhs batch axes, rhs batch axes)), each a tuple of ints, as "
+            f"(((1,), (0,)), ((), ())) of a matrix product. Got {numbers}."
+        ) from None
 
 
 def dot_general(
@@ -42,7 +58,7 @@ def dot_general(
     return products.dot_general(
         lhs,
         rhs,
-        dimension_numbers,
+        checked_numbers("dot_general", dimension_numbers),
         canonicalize_precision(precision),
         preferred_element_type,
         out_sharding=out_sharding,

@@ -86,7 +86,7 @@ def _groups(names: Sequence[Hashable], chosen: Any = None) -> np.ndarray:
 def _channel(ctx: Any) -> Any:
     """A number of its own for each collective of a module."""
     module = ctx.module_context
-    module.channels = getattr(module, "channels", 0) + 1
+    module.channels += 1
     return hlo.stablehlo.ChannelHandle.get(module.channels, 1)
 
 

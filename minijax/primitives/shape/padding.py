@@ -146,8 +146,14 @@ def pad(
       ValueError: when the numbers do not fit the operand.
       TypeError: when the dtypes differ.
     """
-    config = tuple(
-        (operator.index(low), operator.index(high), operator.index(interior))
-        for low, high, interior in padding_config
-    )
+    try:
+        config = tuple(
+            (operator.index(low), operator.index(high), operator.index(interior))
+            for low, high, interior in padding_config
+        )
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            "pad: padding_config must have three ints (low, high, interior) for each "
+            f"axis of operand, got {padding_config!r}."
+        ) from None
     return pad_p.bind(operand, padding_value, padding_config=config)

@@ -192,6 +192,14 @@ def slice(
     )
 
 
+def checked_axis(axis: Any, shape: Sequence[int]) -> int:
+    """`axis` as an int; IndexError for one that an array of this shape lacks."""
+    axis = int(axis)
+    if not -len(shape) <= axis < len(shape):
+        raise IndexError(f"axis {axis} is out of bounds for shape {tuple(shape)}.")
+    return axis
+
+
 def slice_in_dim(
     operand: Any,
     start_index: int | None,
@@ -204,7 +212,7 @@ def slice_in_dim(
     `None` for a bound means the axis' own.
     """
     shape = language.get_aval(operand).shape
-    axis = int(axis)
+    axis = checked_axis(axis, shape)
     size = shape[axis]
     start = 0 if start_index is None else language.canonicalize_dim(start_index)
     limit = size if limit_index is None else language.canonicalize_dim(limit_index)
@@ -221,8 +229,9 @@ def index_in_dim(operand: Any, index: int, axis: int = 0, keepdims: bool = True)
     Raises:
       IndexError: when there is no such index.
     """
-    index, axis = language.canonicalize_dim(index), int(axis)
-    size = language.get_aval(operand).shape[axis]
+    index, shape = language.canonicalize_dim(index), language.get_aval(operand).shape
+    axis = checked_axis(axis, shape)
+    size = shape[axis]
     wrapped = index + size if index < 0 else index
     if not 0 <= wrapped < size:
         raise IndexError(

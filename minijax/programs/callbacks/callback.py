@@ -232,8 +232,8 @@ def local_cpu(purpose: str) -> Any:
 def on_host(operand: np.ndarray, aval: language.ShapedArray) -> Array:
     """An operand that XLA passes, as an Array.
 
-    XLA's copy for this call, being nobody else's, also serves as the Array's values, so
-    that reading them costs nothing.
+    XLA made the copy for this call alone. So it also serves as the Array's values, and
+    reading them costs nothing.
     """
     array = put(operand, aval)
     if operand.flags.owndata and operand.dtype.isbuiltin == 1:

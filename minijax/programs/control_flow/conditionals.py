@@ -193,6 +193,8 @@ def switch(
         results differ in tree, shape or dtype.
       ValueError: `branches` is empty.
     """
+    if callable(branches):
+        raise errors.type_error(f"lax.switch: branches is a function: [{branches}]?")
     branches = tuple(branches)
     for position, branch in enumerate(branches):
         check_callable("lax.switch", **{f"branches[{position}]": branch})

@@ -189,7 +189,7 @@ def _inspect_lowering(ctx: Any, value: Any, *, callback: _Inspection) -> list:
     if place is None:
         raise NotImplementedError(
             "inspect_array_sharding: a program that is exported, or lowered for other "
-            "machines, lies nowhere yet. Leave it out there."
+            "machines, has no devices yet. Leave it out there."
         )
     if type(place) is not Placement:
         callback.callback(SingleDeviceSharding(place))

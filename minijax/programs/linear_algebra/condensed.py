@@ -5,7 +5,6 @@ In JAX: `lax/linalg.py`.
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -13,30 +12,22 @@ import numpy as np
 
 from minijax.backend import lapack
 from minijax.core.language import ShapedArray
-from minijax.core.rules import (
-    Shape,
-    Zero,
-    add_tangents,
-    batch_at_front,
-    instantiate,
-    moveaxis,
-)
+from minijax.core.rules import Shape, Zero, add_tangents, instantiate
 from minijax.primitives.shape import broadcasting
 from minijax.primitives.shape.joining import concatenate
 from minijax.programs.linear_algebra.decompositions import (
     INT32,
     JAX_HAS_NONE,
     Native,
+    batch_of_columns,
     call_native,
     decomposition,
     empty,
     info_of,
     letter,
     nan_where_failed,
-    native,
     square,
     triangle,
-    with_joined_columns,
 )
 from minijax.programs.linear_algebra.matrices import is_complex, real_dtype
 
@@ -45,11 +36,16 @@ from minijax.programs.linear_algebra.matrices import is_complex, real_dtype
 # ----------------------------------------------------------------------------------
 
 
+def _all_rows(aval: ShapedArray) -> dict[str, Any]:
+    return {"low": np.int32(1), "high": np.int32(aval.shape[-1])}
+
+
 hessenberg_p = decomposition(
     "hessenberg",
     lambda shape: [square("hessenberg", shape), (shape[0] - 1,)],
     lambda dtype: [dtype, dtype],
     no_derivative=JAX_HAS_NONE,
+    cpu=Native("gehrd", _all_rows),
 )
 
 
@@ -65,28 +61,8 @@ tridiagonal_p = decomposition(
     _tridiagonal_shapes,
     lambda dtype, **_: [dtype, real_dtype(dtype), real_dtype(dtype), dtype],
     no_derivative=JAX_HAS_NONE,
-)
-native(
-    tridiagonal_p,
-    Native(("sytrd", "hetrd"), lambda aval, lower: triangle(lower)),
-    Native("cusolver_sytrd_ffi", lambda aval, lower: {"lower": lower}),
-)
-
-
-def _all_rows(aval: ShapedArray) -> dict[str, Any]:
-    return {"low": np.int32(1), "high": np.int32(aval.shape[-1])}
-
-
-native(hessenberg_p, Native("gehrd", _all_rows))
-
-
-schur_p = decomposition(
-    "schur",
-    lambda shape, compute_schur_vectors, **_: (
-        [square("schur", shape)] * (1 + compute_schur_vectors)
-    ),
-    lambda dtype, compute_schur_vectors, **_: [dtype] * (1 + compute_schur_vectors),
-    no_derivative=JAX_HAS_NONE,
+    cpu=Native(("sytrd", "hetrd"), lambda aval, lower: triangle(lower)),
+    cuda=Native("cusolver_sytrd_ffi", lambda aval, lower: {"lower": lower}),
 )
 
 
@@ -106,7 +82,15 @@ def _schur_extra(aval: ShapedArray, *, compute_schur_vectors, **_) -> list:
     return [*vectors, *values, ShapedArray(aval.shape[:-2], INT32)]
 
 
-native(schur_p, Native("gees", _schur_options, _schur_extra))
+schur_p = decomposition(
+    "schur",
+    lambda shape, compute_schur_vectors, **_: (
+        [square("schur", shape)] * (1 + compute_schur_vectors)
+    ),
+    lambda dtype, compute_schur_vectors, **_: [dtype] * (1 + compute_schur_vectors),
+    no_derivative=JAX_HAS_NONE,
+    cpu=Native("gees", _schur_options, _schur_extra),
+)
 
 
 def hessenberg(a: Any) -> tuple[Any, Any]:
@@ -200,16 +184,7 @@ def _solve_transpose(ct, dl, d, du, b, **params) -> list:
     return [None] * 3 + [tridiagonal_solve_p.bind(lower, d, upper, ct, **params)]
 
 
-@tridiagonal_solve_p.def_batch
-def _solve_batch(axis_data, args, dims, **params) -> tuple:
-    *diagonals, b = args
-    *of_diagonals, of_b = dims
-    if any(dim is not None for dim in of_diagonals):
-        args = [batch_at_front(x, d, axis_data) for x, d in zip(args, dims)]
-        return tridiagonal_solve_p.bind(*args, **params), 0
-    axis = b.ndim - 2
-    solve = functools.partial(tridiagonal_solve_p.bind, *diagonals, **params)
-    return with_joined_columns(solve, moveaxis(b, of_b, axis), axis + 1), axis
+batch_of_columns(tridiagonal_solve_p, lambda **_: (-2, -1))
 
 
 def _solve_lowering(ctx, *operands, perturb_singular: bool) -> list:

@@ -1,8 +1,8 @@
 """Common to all decompositions: types, batches, native functions.
 
 A decomposition takes stacks of matrices or vectors, `[..., m, n]`, and gives several.
-`decomposition` makes a primitive from a rule for one matrix; `native` says which
-function a machine brings along for it: LAPACK's on the CPU, cuSOLVER's on a GPU. A
+`decomposition` makes a primitive from a rule for one matrix and from its `Native`
+functions, which a machine brings along: LAPACK's on the CPU, cuSOLVER's on a GPU. A
 native function wants matrices column by column and takes a whole stack at once. It
 gives a number `info` for each matrix, and where that says that it failed, the results
 are NaN.
@@ -21,14 +21,16 @@ import numpy as np
 from minijax.backend import hlo_parts, lapack
 from minijax.core import arithmetic as elementwise
 from minijax.core import hlo, shaping
-from minijax.core.language import Primitive, ShapedArray, no_effects, register
+from minijax.core.language import Primitive, ShapedArray, get_aval, no_effects, register
 from minijax.core.lowering import LoweringRuleContext, tensor_type
 from minijax.core.rules import (
     Shape,
+    batch_at_front,
     check_accepted,
     check_same_dtypes,
     complexes,
     floats,
+    moveaxis,
 )
 from minijax.primitives import families
 from minijax.primitives.shape import broadcasting
@@ -49,6 +51,8 @@ def decomposition(
     batches: bool = True,
     meaning: Callable | None = None,
     no_derivative: str = "",
+    cpu: Native | None = None,
+    cuda: Native | None = None,
 ) -> Primitive:
     """A primitive of stacks of matrices.
 
@@ -64,6 +68,7 @@ def decomposition(
       batches: whether operands may have axes before those.
       meaning: the reference in NumPy.
       no_derivative: why it has none; else its jvp is made of other operations.
+      cpu, cuda: the native functions.
     """
     primitive = register(Primitive(name, multiple_results=dtypes is not None))
     primitive.meaning = meaning
@@ -94,6 +99,9 @@ def decomposition(
     primitive.type_rule = rule
     if batches:
         primitive.batch = families.front_batch(primitive)
+    for platform, row in (("cpu", cpu), ("cuda", cuda)):
+        if row is not None:
+            primitive.def_lowering(_native_lowering(row, platform), platform)
     return primitive
 
 
@@ -122,11 +130,26 @@ def _batch_of(
     return found[0]
 
 
-def with_joined_columns(solve: Callable[[Any], Any], b: Any, axis: int) -> Any:
-    """`solve(b)`, where the axis before `axis` is joined with it: all are columns."""
-    shape = b.shape
-    joined = (*shape[: axis - 1], shape[axis - 1] * shape[axis], *shape[axis + 1 :])
-    return shaping.reshape(solve(shaping.reshape(b, joined)), shape)
+def batch_of_columns(primitive: Primitive, places: Callable[..., tuple]) -> None:
+    """A batch of right-hand sides of one system is one system with more of them.
+
+    The last operand is the right-hand side. `places(**params)` are two axes, counted
+    from the end: where the batch goes, and which one is joined with the one before.
+    """
+
+    @primitive.def_batch
+    def rule(axis_data, args, dims, **params) -> tuple:
+        if any(dim is not None for dim in dims[:-1]):
+            args = [batch_at_front(x, d, axis_data) for x, d in zip(args, dims)]
+            return primitive.bind(*args, **params), 0
+        *matrix, b = args
+        axis, joined = (get_aval(b).ndim + place for place in places(**params))
+        b = moveaxis(b, dims[-1], axis)
+        before, after = b.shape[: joined - 1], b.shape[joined + 1 :]
+        columns = b.shape[joined - 1] * b.shape[joined]
+        flat = shaping.reshape(b, (*before, columns, *after))
+        out = primitive.bind(*matrix, flat, **params)
+        return shaping.reshape(out, b.shape), axis
 
 
 def square(name: str, shape: Shape) -> Shape:
@@ -244,13 +267,6 @@ class Native:
     fails: bool = True
     aliases: tuple[tuple[int, int], ...] = ((0, 0),)
     singular_is_fine: bool = False
-
-
-def native(primitive: Primitive, cpu: Native, cuda: Native | None = None) -> None:
-    """The primitive calls these native functions."""
-    for platform, row in (("cpu", cpu), ("cuda", cuda)):
-        if row is not None:
-            primitive.def_lowering(_native_lowering(row, platform), platform)
 
 
 def stem_for(target: str | tuple[str, str], aval: Any) -> str:

@@ -28,7 +28,6 @@ from minijax.programs.linear_algebra.decompositions import (
     info_of,
     letter,
     nan_where_failed,
-    native,
     square,
     triangle,
 )
@@ -104,8 +103,30 @@ def _eigh_shapes(shape: Shape, *, subset_by_index, **_) -> list[Shape]:
     return [(size, count), (count,)]
 
 
+def _eigh_options(platform: str) -> Callable[..., dict[str, Any]]:
+    order = [None, EighImplementation.QR, EighImplementation.JACOBI]
+    known = order[:2] if platform == "cpu" else order
+
+    def options(aval, *, lower, subset_by_index, algorithm, **_) -> dict[str, Any]:
+        _all_of(subset_by_index, aval.shape[-1], "eigh")
+        if algorithm not in known:
+            raise NotImplementedError(
+                f"{algorithm.value.upper()} implementation is not supported on "
+                f"{platform}: leave `implementation` out."
+            )
+        if platform == "cpu":
+            return {"mode": letter("V"), **triangle(lower)}
+        return {"lower": lower, "algorithm": np.uint8(order.index(algorithm))}
+
+    return options
+
+
 eigh_p = decomposition(
-    "eigh", _eigh_shapes, lambda dtype, **_: [dtype, real_dtype(dtype)]
+    "eigh",
+    _eigh_shapes,
+    lambda dtype, **_: [dtype, real_dtype(dtype)],
+    cpu=Native(("syevd", "heevd"), _eigh_options("cpu")),
+    cuda=Native("cusolver_syevd_ffi", _eigh_options("cuda")),
 )
 
 
@@ -125,31 +146,6 @@ def _eigh_jvp(primals, tangents, **params) -> tuple:
     inverse_gaps = _inverse_gaps(w.astype(a.dtype), True)
     inner = matmul(matmul(adjoint(v), da), v)
     return [v, w], [matmul(v, inverse_gaps * inner), diagonal(inner.real)]
-
-
-def _eigh_options(platform: str) -> Callable[..., dict[str, Any]]:
-    order = [None, EighImplementation.QR, EighImplementation.JACOBI]
-    known = order[:2] if platform == "cpu" else order
-
-    def options(aval, *, lower, subset_by_index, algorithm, **_) -> dict[str, Any]:
-        _all_of(subset_by_index, aval.shape[-1], "eigh")
-        if algorithm not in known:
-            raise NotImplementedError(
-                f"{algorithm.value.upper()} implementation is not supported on "
-                f"{platform}: leave `implementation` out."
-            )
-        if platform == "cpu":
-            return {"mode": letter("V"), **triangle(lower)}
-        return {"lower": lower, "algorithm": np.uint8(order.index(algorithm))}
-
-    return options
-
-
-native(
-    eigh_p,
-    Native(("syevd", "heevd"), _eigh_options("cpu")),
-    Native("cusolver_syevd_ffi", _eigh_options("cuda")),
-)
 
 
 def eigh(
@@ -380,7 +376,6 @@ def _svd_of_empty(a: Any, *, full_matrices: bool, compute_uv: bool) -> list:
     return [s, *(eye(a.dtype, m, n, batch) for m, n in sides)][: 1 + 2 * compute_uv]
 
 
-@svd_p.def_lowering
 def _svd_lowering(
     ctx, a, *, full_matrices, compute_uv, subset_by_index, algorithm=None
 ) -> list:
@@ -396,7 +391,7 @@ def _svd_lowering(
     types = [aval, outs[0], *of_sides, info_of(ctx)]
     if ctx.platform == "cuda":
         results = _svd_on_gpu(ctx, a, types, full_matrices, compute_uv, algorithm)
-    elif ctx.platform == "cpu":
+    else:
         stems = {None: "gesdd", SvdAlgorithm.DEFAULT: "gesdd", SvdAlgorithm.QR: "gesvd"}
         stems[SvdAlgorithm.DIVIDE_AND_CONQUER] = "gesdd"
         if algorithm not in stems:
@@ -406,10 +401,12 @@ def _svd_lowering(
         mode = letter("N" if not compute_uv else "A" if full_matrices else "S")
         name = lapack.target(stems[algorithm], aval.dtype)
         results = call_native(ctx, name, [a], types, {"mode": mode}, [(0, 0)])
-    else:
-        raise NotImplementedError(f"svd has no lowering for {ctx.platform}.")
     _, *kept, info = results
     return nan_where_failed(ctx, info, kept[: len(outs)], outs)
+
+
+for _platform in ("cpu", "cuda"):
+    svd_p.def_lowering(_svd_lowering, _platform)
 
 
 def _svd_on_gpu(ctx, a, types, full_matrices, compute_uv, algorithm) -> list:

@@ -173,7 +173,7 @@ def fft(x: Any, fft_type: FftType | str, fft_lengths: Sequence[int]) -> Any:
     """
     if isinstance(fft_type, str):
         if fft_type.upper() not in FftType.__members__:
-            raise ValueError(f"Unknown FFT type '{fft_type}'")
+            raise ValueError(f"Unknown FFT type {fft_type!r}: {[*FftType.__members__]}")
         fft_type = FftType[fft_type.upper()]
     if not isinstance(fft_type, FftType):
         raise TypeError(f"Unknown FFT type value '{fft_type}'")

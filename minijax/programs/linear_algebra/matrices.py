@@ -53,7 +53,9 @@ def adjoint(x: Any) -> Any:
 
 
 def symmetrized(x: Any) -> Any:
-    """Half the sum of each matrix and its adjoint."""
+    """Half the sum of each matrix and its adjoint; TypeError if it is not square."""
+    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
+        raise TypeError(f"Matrices must be square, [..., n, n], got shape {x.shape}.")
     return (x + adjoint(x)) / 2
 
 

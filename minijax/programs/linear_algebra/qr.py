@@ -23,12 +23,7 @@ from minijax.primitives.shape.joining import concatenate
 from minijax.primitives.shape.padding import pad
 from minijax.primitives.shape.squeezing import expand_dims
 from minijax.programs.control_flow.fori_loops import fori_loop
-from minijax.programs.linear_algebra.decompositions import (
-    INT32,
-    Native,
-    decomposition,
-    native,
-)
+from minijax.programs.linear_algebra.decompositions import INT32, Native, decomposition
 from minijax.programs.linear_algebra.lu import lu, lu_solve
 from minijax.programs.linear_algebra.matrices import (
     adjoint,
@@ -47,9 +42,12 @@ _INEXACT = floats | complexes
 # ----------------------------------------------------------------------------------
 
 geqrf_p = decomposition(
-    "geqrf", lambda shape: [shape, (min_dim(*shape),)], lambda dtype: [dtype, dtype]
+    "geqrf",
+    lambda shape: [shape, (min_dim(*shape),)],
+    lambda dtype: [dtype, dtype],
+    cpu=Native("geqrf", fails=False),
+    cuda=Native("cusolver_geqrf_ffi", fails=False),
 )
-native(geqrf_p, Native("geqrf", fails=False), Native("cusolver_geqrf_ffi", fails=False))
 
 geqp3_p = decomposition(
     "geqp3",
@@ -57,11 +55,8 @@ geqp3_p = decomposition(
     lambda dtype, **_: [dtype, INT32, dtype],
     ranks=(2, 1),
     accepted=[_INEXACT, ints],
-)
-native(
-    geqp3_p,
-    Native("geqp3", fails=False, aliases=((0, 0), (1, 1))),
-    Native(
+    cpu=Native("geqp3", fails=False, aliases=((0, 0), (1, 1))),
+    cuda=Native(
         "cuhybrid_geqp3",
         lambda aval, use_magma: {"magma": "on" if use_magma else "off"},
         fails=False,
@@ -85,12 +80,11 @@ def _product_shape(a: Shape, taus: Shape) -> Shape:
 
 
 householder_product_p = decomposition(
-    "householder_product", _product_shape, ranks=(2, 1)
-)
-native(
-    householder_product_p,
-    Native(("orgqr", "ungqr"), fails=False),
-    Native("cusolver_orgqr_ffi", fails=False),
+    "householder_product",
+    _product_shape,
+    ranks=(2, 1),
+    cpu=Native(("orgqr", "ungqr"), fails=False),
+    cuda=Native("cusolver_orgqr_ffi", fails=False),
 )
 
 
@@ -123,7 +117,17 @@ def _ormqr_shape(
     return c
 
 
-ormqr_p = decomposition("ormqr", _ormqr_shape, ranks=(2, 1, 2))
+def _own_params(aval: Any, **params: Any) -> dict[str, Any]:
+    return params
+
+
+ormqr_p = decomposition(
+    "ormqr",
+    _ormqr_shape,
+    ranks=(2, 1, 2),
+    cpu=Native(("ormqr", "unmqr"), _own_params, fails=False, aliases=((2, 0),)),
+    cuda=Native("cusolver_ormqr_ffi", _own_params, fails=False, aliases=((2, 0),)),
+)
 for _primitive in (geqrf_p, geqp3_p, householder_product_p, ormqr_p):
     _primitive.without("jvp transpose", "JAX has none either: differentiate `qr`")
 
@@ -146,16 +150,7 @@ def _reflected(a: Any, taus: Any, c: Any, *, left: bool, transpose: bool) -> Any
     return fori_loop(0, count, reflect, c)
 
 
-def _own_params(aval: Any, **params: Any) -> dict[str, Any]:
-    return params
-
-
 ormqr_p.def_lowering(lower_fun(_reflected))
-native(
-    ormqr_p,
-    Native(("ormqr", "unmqr"), _own_params, fails=False, aliases=((2, 0),)),
-    Native("cusolver_ormqr_ffi", _own_params, fails=False, aliases=((2, 0),)),
-)
 
 
 def geqrf(a: Any) -> tuple[Any, Any]:

@@ -15,13 +15,7 @@ from minijax.backend import lapack
 from minijax.core import arithmetic as elementwise
 from minijax.core import hlo
 from minijax.core.language import get_aval
-from minijax.core.rules import (
-    Shape,
-    batch_at_front,
-    def_jvp_with_output,
-    floats,
-    moveaxis,
-)
+from minijax.core.rules import Shape, def_jvp_with_output, floats
 from minijax.primitives.elementwise import extrema
 from minijax.primitives.families import lower_fun
 from minijax.primitives.shape.squeezing import expand_dims, squeeze
@@ -29,14 +23,13 @@ from minijax.programs.control_flow.conditionals import cond
 from minijax.programs.linear_algebra.decompositions import (
     JAX_HAS_NONE,
     Native,
+    batch_of_columns,
     call_native,
     decomposition,
     empty,
     letter,
-    native,
     square,
     triangle,
-    with_joined_columns,
 )
 from minijax.programs.linear_algebra.matrices import (
     conjugate,
@@ -106,17 +99,9 @@ def _solve_transpose(ct, a, b, *, transpose_a: bool, **params) -> list:
     return [None, triangular_solve(a, ct, transpose_a=not transpose_a, **params)]
 
 
-@triangular_solve_p.def_batch
-def _solve_batch(axis_data, args, dims, **params) -> tuple:
-    """A batch of right-hand sides of one matrix is one system with more of them."""
-    (a, b), (a_dim, b_dim) = args, dims
-    if a_dim is not None:
-        pair = [batch_at_front(x, d, axis_data) for x, d in zip(args, dims)]
-        return triangular_solve(*pair, **params), 0
-    rank = get_aval(b).ndim
-    axis = rank - 1 if params["left_side"] else rank - 2
-    solve = functools.partial(triangular_solve, a, **params)
-    return with_joined_columns(solve, moveaxis(b, b_dim, axis), axis), axis
+batch_of_columns(
+    triangular_solve_p, lambda left_side, **_: (-1, -1) if left_side else (-2, -2)
+)
 
 
 @triangular_solve_p.def_lowering
@@ -198,7 +183,11 @@ def _cholesky_meaning(x):
 
 
 cholesky_p = decomposition(
-    "cholesky", lambda shape: square("cholesky", shape), meaning=_cholesky_meaning
+    "cholesky",
+    lambda shape: square("cholesky", shape),
+    meaning=_cholesky_meaning,
+    cpu=Native("potrf", lambda aval: triangle(True)),
+    cuda=Native("cusolver_potrf_ffi", lambda aval: {"lower": True}),
 )
 
 
@@ -222,13 +211,6 @@ def _cholesky_jvp(primals, tangents) -> tuple:
 @cholesky_p.def_lowering
 def _cholesky_lowering(ctx, x) -> Any:
     return hlo.stablehlo.cholesky(x, lower=hlo.ir.BoolAttr.get(True))
-
-
-native(
-    cholesky_p,
-    Native("potrf", lambda aval: triangle(True)),
-    Native("cusolver_potrf_ffi", lambda aval: {"lower": True}),
-)
 
 
 def cholesky(x: Any, *, symmetrize_input: bool = True) -> Any:

@@ -16,7 +16,7 @@ from minijax.core.dot import DotDimensionNumbers, dot_general_shape, make_room
 from minijax.core.language import get_aval
 from minijax.core.rules import standard_primitive
 from minijax.primitives.families import all_at_front, lower_fun
-from minijax.primitives.linear.products import dot_general
+from minijax.primitives.linear.products import checked_numbers, dot_general
 from minijax.primitives.shape.broadcasting import full
 from minijax.programs.rare.composites import composite
 from minijax.support.element_types import (
@@ -27,6 +27,8 @@ from minijax.support.element_types import (
 
 def _shape(lhs, rhs, *scales, dimension_numbers, **_) -> tuple[int, ...]:
     """The shape of the product, if each scale is for one entry or for a block."""
+    numbers: Any = {"dimension_numbers": dimension_numbers, "name": "scaled_dot"}
+    shape = dot_general_shape(lhs, rhs, **numbers)
     for name, x, scale, axes in zip("lr", (lhs, rhs), scales, dimension_numbers[0]):
         fits = x.ndim == scale.ndim == lhs.ndim and all(
             0 < parts < size and size % parts == 0 if axis in axes else size == parts
@@ -39,7 +41,7 @@ def _shape(lhs, rhs, *scales, dimension_numbers, **_) -> tuple[int, ...]:
                 f"its sizes those of {name}hs; but along the contracted axes {axes} a "
                 "size of it divides that of the array, with two entries or more each."
             )
-    return dot_general_shape(lhs, rhs, dimension_numbers=dimension_numbers)
+    return shape
 
 
 scaled_dot_p = standard_primitive(
@@ -88,22 +90,6 @@ def _ones(x: Any, contracted: Sequence[int]) -> Any:
     return shaping.convert_element_type(full(few, 1, dtypes.bfloat16), float8_e8m0fnu)
 
 
-def _checked_numbers(numbers: Any) -> DotDimensionNumbers:
-    """`numbers`, if they are two pairs of sequences of axes."""
-    try:
-        (left, right), batch = numbers
-        for axes in (left, right, *batch):
-            len(axes)
-        lhs_batch, rhs_batch = batch
-    except (TypeError, ValueError) as error:
-        raise type(error)(
-            "scaled_dot: dimension_numbers must be ((lhs contracted axes, rhs "
-            "contracted axes), (lhs batch axes, rhs batch axes)), each a tuple, as "
-            f"(((1,), (0,)), ((), ())) of a matrix product. Got {numbers}."
-        ) from None
-    return (tuple(left), tuple(right)), (tuple(lhs_batch), tuple(rhs_batch))
-
-
 def _checked_dtype(dtype: Any) -> Any:
     try:
         return check_and_canonicalize_user_dtype(dtype, "scaled_dot")
@@ -142,7 +128,7 @@ def scaled_dot(
             raise TypeError(f"scaled_dot: lhs is {short}: pass dimension_numbers.")
         axes = tuple(range(rank - 2))
         dimension_numbers = (((rank - 1,), (rank - 2,)), (axes, axes))
-    dimension_numbers = _checked_numbers(dimension_numbers)
+    dimension_numbers = checked_numbers("scaled_dot", dimension_numbers, tuple)
     left, right = dimension_numbers[0]
     dtype = preferred_element_type or dtypes.bfloat16
     return scaled_dot_p.bind(

@@ -145,7 +145,7 @@ def _mesh_with(axes: Any, kind: AxisType, shardings: Any, what: str) -> tuple:
         if mesh._name_to_type[name] is AxisType.Manual:
             raise NotImplementedError(
                 f"{what}: mesh axis {name!r} is Manual here, inside `shard_map`, where "
-                "each device sees its own part only."
+                "each device sees its own part only. Call it outside, or leave it out."
             )
     return mesh, mesh.update_axis_types(dict.fromkeys(names, kind))
 

@@ -176,7 +176,7 @@ def sqrtm(A: Any, blocksize: int = 1) -> Array:
     NotImplementedError for a `blocksize` above 1.
     """
     if blocksize > 1:
-        raise NotImplementedError("sqrtm: blocksize must be 1.")
+        raise NotImplementedError("sqrtm: blocksize must be 1; leave it out.")
     return _sqrtm(jnp.asarray(A))
 
 

@@ -7,8 +7,10 @@ default float.
 from __future__ import annotations
 
 import functools
+import inspect
 import warnings
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -23,6 +25,18 @@ from minijax.programs.linear_algebra.lu import lu_solve as apply_lu
 from minijax.programs.linear_algebra.matrices import adjoint, complex_dtype
 from minijax.programs.linear_algebra.qr import geqp3_p, geqrf
 from minijax.transforms.vectorization import vmap
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def compiled(*arrays: str) -> Callable[[F], F]:
+    """`jit` of a function whose arguments are static, but for these arrays."""
+
+    def compile_one(function: F) -> F:
+        static = [n for n in inspect.signature(function).parameters if n not in arrays]
+        return jit(function, static_argnames=static)
+
+    return compile_one
 
 
 def inexact(*arrays: Any) -> list[Any]:
@@ -46,13 +60,7 @@ def _signature(name: str, a: Any, b: Any, between: str = "") -> str:
     return f"(n,n),{between}{tail}"
 
 
-@jit(static_argnames=("lower",))
-def _cholesky(a: Any, lower: bool) -> Array:
-    (a,) = inexact(a)
-    factor = lax_linalg.cholesky(a if lower else adjoint(a), symmetrize_input=False)
-    return factor if lower else adjoint(factor)
-
-
+@compiled("a")
 def cholesky(
     a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Array:
@@ -61,7 +69,9 @@ def cholesky(
     Only the triangle that `lower` names is read. NaN where `a` is not positive
     definite.
     """
-    return _cholesky(a, lower)
+    (a,) = inexact(a)
+    factor = lax_linalg.cholesky(a if lower else adjoint(a), symmetrize_input=False)
+    return factor if lower else adjoint(factor)
 
 
 def cho_factor(
@@ -98,13 +108,7 @@ def cho_solve(
     return _cho_solve(c, b, lower)
 
 
-@jit(static_argnames=("full_matrices", "compute_uv"))
-def _svd(a: Any, *, full_matrices: bool, compute_uv: bool) -> Any:
-    (a,) = inexact(a)
-    out = lax_linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
-    return tuple(out) if compute_uv else out
-
-
+@compiled("a")
 def svd(
     a: Any,
     full_matrices: bool = True,
@@ -114,7 +118,8 @@ def svd(
     lapack_driver: str = "gesdd",
 ) -> Any:
     """(U, s, Vh) with `a = U diag(s) Vh`, or s alone; see `jax.numpy.linalg.svd`."""
-    return _svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
+    (a,) = inexact(a)
+    return lax_linalg.svd(a, full_matrices=full_matrices, compute_uv=compute_uv)
 
 
 def det(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Array:
@@ -127,19 +132,7 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     return jnp.linalg.inv(a)
 
 
-@jit(static_argnames=("lower", "eigvals_only", "eigvals", "type"))
-def _eigh(
-    a: Any, b: Any, lower: bool, eigvals_only: bool, eigvals: Any, type: int
-) -> Any:
-    options = (("b", b, None), ("type", type, 1), ("eigvals", eigvals, None))
-    for name, given, only in options:
-        if given is not only:
-            raise NotImplementedError(f"eigh: only {name}={only} is supported.")
-    (a,) = inexact(a)
-    v, w = lax_linalg.eigh(a, lower=lower)
-    return w if eigvals_only else (w, v)
-
-
+@compiled("a", "b")
 def eigh(
     a: Any,
     b: Any = None,
@@ -156,16 +149,20 @@ def eigh(
 
     NotImplementedError for a second matrix `b`, `eigvals`, and other types than 1.
     """
-    return _eigh(a, b, lower, eigvals_only, eigvals, type)
+    for name, given, only in (("b", b, None), ("type", type, 1)):
+        if given is not only:
+            raise NotImplementedError(
+                f"eigh: only {name}={only} is supported. For a second matrix b = L Lᴴ "
+                "decompose L⁻¹ a L⁻ᴴ, with L of `cholesky(b, lower=True)`."
+            )
+    if eigvals is not None:
+        raise NotImplementedError("eigh: take a slice of all, instead of `eigvals`.")
+    (a,) = inexact(a)
+    v, w = lax_linalg.eigh(a, lower=lower)
+    return w if eigvals_only else (w, v)
 
 
-@jit(static_argnames=("output",))
-def _schur(a: Any, output: str) -> tuple[Array, Array]:
-    if output == "complex":
-        a = a.astype(complex_dtype(a.dtype))
-    return tuple(lax_linalg.schur(a))
-
-
+@compiled("a")
 def schur(a: Any, output: str = "real") -> tuple[Array, Array]:
     """(T, Z) with `a = Z T Zᴴ`, Z unitary; T upper triangular if it is complex.
 
@@ -174,10 +171,12 @@ def schur(a: Any, output: str = "real") -> tuple[Array, Array]:
     """
     if output not in ("real", "complex"):
         raise ValueError(f"schur: output is 'real' or 'complex', got {output!r}.")
-    return _schur(a, output)
+    if output == "complex":
+        a = a.astype(complex_dtype(a.dtype))
+    return tuple(lax_linalg.schur(a))
 
 
-@jit(static_argnames=("overwrite_a", "check_finite"))
+@compiled("a")
 def lu_factor(
     a: Any, overwrite_a: bool = False, check_finite: bool = True
 ) -> tuple[Array, Array]:
@@ -187,7 +186,7 @@ def lu_factor(
     return factors, pivots
 
 
-@jit(static_argnames=("trans", "overwrite_b", "check_finite"))
+@compiled("lu_and_piv", "b")
 def lu_solve(
     lu_and_piv: tuple[Any, Any],
     b: Any,
@@ -204,8 +203,14 @@ def lu_solve(
     return jnp.vectorize(solve_one, signature=signature)(factors, permutation, b)
 
 
-@jit(static_argnums=(1,))
-def _lu(a: Any, permute_l: bool) -> Any:
+@compiled("a")
+def lu(
+    a: Any,
+    permute_l: bool = False,
+    overwrite_a: bool = False,
+    check_finite: bool = True,
+) -> Any:
+    """(P, L, U) with `a = P L U`, for one matrix [m, n]; (P L, U) with `permute_l`."""
     (a,) = inexact(a)
     factors, _, permutation = lax_linalg.lu(a)
     m, n = a.shape
@@ -219,26 +224,7 @@ def _lu(a: Any, permute_l: bool) -> Any:
     return p, lower, upper
 
 
-@jit(static_argnames=("permute_l", "overwrite_a", "check_finite"))
-def lu(
-    a: Any,
-    permute_l: bool = False,
-    overwrite_a: bool = False,
-    check_finite: bool = True,
-) -> Any:
-    """(P, L, U) with `a = P L U`, for one matrix [m, n]; (P L, U) with `permute_l`."""
-    return _lu(a, permute_l)
-
-
-@jit(static_argnames=("mode", "pivoting"))
-def _qr(a: Any, mode: str, pivoting: bool) -> tuple:
-    if mode not in ("full", "r", "economic"):
-        raise ValueError(f"qr: mode is 'full', 'r' or 'economic', got {mode!r}.")
-    (a,) = inexact(a)
-    out = lax_linalg.qr(a, pivoting=pivoting, full_matrices=mode != "economic")
-    return tuple(out[1:] if mode == "r" else out)
-
-
+@compiled("a")
 def qr(
     a: Any,
     overwrite_a: bool = False,
@@ -252,7 +238,11 @@ def qr(
     With mode "r" Q is left out; with "economic" the inner size is min(m, n).
     ValueError for another mode.
     """
-    return _qr(a, mode, pivoting)
+    if mode not in ("full", "r", "economic"):
+        raise ValueError(f"qr: mode is 'full', 'r' or 'economic', got {mode!r}.")
+    (a,) = inexact(a)
+    out = lax_linalg.qr(a, pivoting=pivoting, full_matrices=mode != "economic")
+    return tuple(out[1:] if mode == "r" else out)
 
 
 def qr_multiply(
@@ -304,8 +294,26 @@ def qr_multiply(
     return product, jnp.triu(r[..., :k, :]), *order
 
 
-@jit(static_argnames=("assume_a", "lower"))
-def _solve(a: Any, b: Any, assume_a: str, lower: bool) -> Array:
+@compiled("a", "b")
+def solve(
+    a: Any,
+    b: Any,
+    lower: bool = False,
+    overwrite_a: bool = False,
+    overwrite_b: bool = False,
+    debug: bool = False,
+    check_finite: bool = True,
+    assume_a: str = "gen",
+) -> Array:
+    """The solution x of `a x = b`, for a [..., n, n] and b [n] or [..., n, k].
+
+    With `assume_a="pos"` by Cholesky's factor, of the triangle that `lower` names; with
+    "gen", "sym" and "her" by LU. ValueError for another.
+    """
+    if assume_a not in ("gen", "sym", "her", "pos"):
+        raise ValueError(
+            f"solve: assume_a is 'gen', 'sym', 'her' or 'pos', got {assume_a!r}."
+        )
     if assume_a != "pos":
         return jnp.linalg.solve(a, b)
     a, b = inexact(a, b)
@@ -330,32 +338,22 @@ def _solve(a: Any, b: Any, assume_a: str, lower: bool) -> Array:
     return vmap(solve_vector, b.ndim - 1, max(a.ndim, b.ndim) - 1)(b)
 
 
-def solve(
+@compiled("a", "b")
+def solve_triangular(
     a: Any,
     b: Any,
+    trans: int | str = 0,
     lower: bool = False,
-    overwrite_a: bool = False,
+    unit_diagonal: bool = False,
     overwrite_b: bool = False,
-    debug: bool = False,
+    debug: Any = None,
     check_finite: bool = True,
-    assume_a: str = "gen",
 ) -> Array:
-    """The solution x of `a x = b`, for a [..., n, n] and b [n] or [..., n, k].
+    """The solution x of `a x = b`, reading only one triangle of `a`.
 
-    With `assume_a="pos"` by Cholesky's factor, of the triangle that `lower` names; with
-    "gen", "sym" and "her" by LU. ValueError for another.
+    `trans` "T" (1) solves with aᵀ, "C" (2) with aᴴ. With `unit_diagonal` the diagonal
+    counts as ones. ValueError for another `trans`.
     """
-    if assume_a not in ("gen", "sym", "her", "pos"):
-        raise ValueError(
-            f"solve: assume_a is 'gen', 'sym', 'her' or 'pos', got {assume_a!r}."
-        )
-    return _solve(a, b, assume_a, lower)
-
-
-@jit(static_argnames=("trans", "lower", "unit_diagonal"))
-def _solve_triangular(
-    a: Any, b: Any, trans: int | str, lower: bool, unit_diagonal: bool
-) -> Array:
     if trans not in (0, 1, 2, "N", "T", "C"):
         raise ValueError(
             f"solve_triangular: trans is 0, 1, 2, 'N', 'T' or 'C', got {trans!r}."
@@ -373,25 +371,7 @@ def _solve_triangular(
     return jnp.vectorize(solve_one, signature=signature)(a, b)
 
 
-def solve_triangular(
-    a: Any,
-    b: Any,
-    trans: int | str = 0,
-    lower: bool = False,
-    unit_diagonal: bool = False,
-    overwrite_b: bool = False,
-    debug: Any = None,
-    check_finite: bool = True,
-) -> Array:
-    """The solution x of `a x = b`, reading only one triangle of `a`.
-
-    `trans` "T" (1) solves with aᵀ, "C" (2) with aᴴ. With `unit_diagonal` the diagonal
-    counts as ones. ValueError for another `trans`.
-    """
-    return _solve_triangular(a, b, trans, lower, unit_diagonal)
-
-
-@jit(static_argnames=("calc_q", "check_finite", "overwrite_a"))
+@compiled("a")
 def hessenberg(
     a: Any,
     *,

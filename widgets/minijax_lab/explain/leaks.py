@@ -34,7 +34,7 @@ class Kept:
 
 
 def alive_after(traces: list[Any]) -> tuple[Tracer, ...]:
-    """Tracers of traces that have ended, which somebody still holds.
+    """Tracers of traces that have ended, to which references remain.
 
     In a tuple: a list of ours would pass for one of the user's.
     """
