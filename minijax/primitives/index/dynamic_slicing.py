@@ -294,15 +294,15 @@ def dynamic_slice_in_dim(
     return dynamic_slice(operand, starts, sizes, allow_negative_indices=allowed)
 
 
-def _along(axis: Any, shape: Shape, start_index: Any, allow_negative: bool) -> tuple:
+def _along(axis: Any, shape: Sequence[int], start: Any, negative: bool) -> tuple:
     """(a start along one axis, 0 along the others; where it may be negative).
 
     All starts have one dtype.
     """
     axis = slicing.checked_axis(axis, shape)
-    starts = [numpy_scalar(0, dtypes.dtype(start_index))] * len(shape)
+    starts = [numpy_scalar(0, dtypes.dtype(start))] * len(shape)
     allowed = [False] * len(shape)
-    starts[axis], allowed[axis] = start_index, allow_negative
+    starts[axis], allowed[axis] = start, negative
     return starts, allowed
 
 
