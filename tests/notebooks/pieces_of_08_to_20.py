@@ -696,6 +696,17 @@ def jacrev(function):
 """,
             "equations for 3 results and",
         ),
+        (
+            """
+def jacrev(function):
+    def of(x):
+        basis = np.eye(type_of(x).shape[0], dtype=np.float32)
+        return vmap(lambda v: jvp(function, (x,), (v,))[1], 0, -1)(basis)
+
+    return of
+""",
+            "a row is what comes back",
+        ),
     ],
     COND: [
         (

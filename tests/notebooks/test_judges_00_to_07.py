@@ -125,10 +125,10 @@ def tiny_relu(how):
     return relu, tiny.trace
 
 
-def relu_named(name, meaning):
+def relu_named(name, meaning, dtype="f32"):
     def made(tiny, x):
         tiny.MEANING[name] = meaning
-        tiny.SHAPES[name] = lambda x: x
+        tiny.SHAPES[name] = lambda x: tiny.Type(x.shape, dtype)
         return tiny.bind(name, x)
 
     return tiny_relu(made)
@@ -137,6 +137,11 @@ def relu_named(name, meaning):
 right("02.3", *relu_named("relu_a", lambda x: np.maximum(x, 0)))
 right("02.3", *relu_named("relu_b", lambda x: np.where(x > 0, x, 0 * x)))
 wrong("02.3", "For [", *relu_named("relu_c", np.abs))
+wrong(
+    "02.3",
+    "the result is bool[5]",
+    *relu_named("relu_g", lambda x: np.maximum(x, 0), "bool"),
+)
 wrong("02.3", "For [", *relu_named("relu_d", lambda x: np.minimum(x, 0)))
 wrong("02.3", "For [", *relu_named("relu_e", lambda x: np.where(x > 1, x, 0)))
 wrong("02.3", "one is enough", *tiny_relu(lambda tiny, x: (x + abs(0)) * 1.0))

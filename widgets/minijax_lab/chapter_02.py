@@ -93,6 +93,9 @@ def grade_relu_in_tiny(relu: Callable[..., Any], trace: Callable[..., Any]) -> A
     count = len(program.equations)
     if count != 1:
         return f"The traced program has {count} equations; one is enough:\n{program}"
+    kind = str(getattr(program.outputs[0], "type", "no variable"))
+    if kind != "f32[5]":
+        return f"For x of type f32[5] the result is {kind}: see your entry of SHAPES."
     told = difference(program(x), np.maximum(x, 0))
     if told:
         return f"For {x} the program gives {program(x)}. {told}"

@@ -712,6 +712,14 @@ def rows_of_a_jacobian() -> None:
     assert sizes[0] == sizes[1], (
         f"{sizes[0]} equations for 3 results and {sizes[1]} for 6: expected the same"
     )
+    flat, entries = np.ones((1, 50), np.float32), np.ones(50, np.float32)
+    program = tiny.trace.trace(tiny.nesting.jacrev(partial(squares, flat)), entries)
+    results = [result for e in program.equations for result in e.results]
+    largest = max(int(np.prod(result.type.shape)) for result in results)
+    assert largest <= 50, (
+        f"for one result of 50 entries an array has {largest:,} numbers: a row is what "
+        "comes back for one entry of the result"
+    )
 
 
 CHECKS: dict[str, tuple[Callable[[], None], ...]] = {
