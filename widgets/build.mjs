@@ -30,7 +30,7 @@ const style = {
   name: "style",
   setup: ({ onLoad }) =>
     onLoad({ filter: /style\.ts$/ }, ({ path }) => ({
-      contents: readFileSync(path, "utf8").replace(/const RULES = `[^`]*`/, (rules) => rules.replaceAll("\n", "")),
+      contents: readFileSync(path, "utf8").replace(/const WRITTEN = `[^`]*`/, (rules) => rules.replaceAll("\n", "")),
       loader: "ts",
     })),
 };

@@ -204,13 +204,39 @@ def test_empty_and_one_step(show):
     assert step_of(page) == "" and "sine of each" in page.inner_text(".mj-detail")
 
 
+# The style sheets and the weight of each headline: on the page, in a part of it with
+# styles of its own, and of a view that is drawn before it stands in such a part.
+STYLED = """async frame => {
+  const player = await Object.values(minijaxPlayers)[0];
+  const model = {get: n => ({frame, step: -1})[n], on() {}};
+  const made = () => document.createElement("div");
+  const apart = () => document.body.appendChild(made()).attachShadow({mode: "open"});
+  const there = apart(), later = apart();
+  for (const el of [made(), made()]) {
+    there.append(el);
+    player.render({model, el});
+  }
+  const el = made();
+  player.render({model, el});
+  later.append(el);
+  return [document, there, later].map(part => [
+    part.querySelectorAll("style").length,
+    ...[...part.querySelectorAll(".mj-head")].map(h => getComputedStyle(h).fontWeight),
+  ]);
+}"""
+
+
 def test_two_views_on_a_page(browser, tmp_path):
+    """They share one style sheet, wherever they stand."""
     one, two = see.jaxpr(softmax, X), see.jaxpr(nested, X)
     path = tmp_path / "two.html"
     path.write_text(f"<body>{one.to_html()}{two.to_html()}{one.to_html()}</body>")
     page = browser.new_page()
     page.goto(path.as_uri())
     page.wait_for_function("document.querySelectorAll('.mj-live').length == 3")
+    on_page, apart, later = page.evaluate(STYLED, one.frame().to_json())
+    assert on_page == [1, *["600"] * 3]
+    assert apart == [1, "600", "600"] and later == [1, "600"]
     page.close()
 
 

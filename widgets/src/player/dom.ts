@@ -37,6 +37,15 @@ export function listen<K extends keyof HTMLElementEventMap>(
   made.addEventListener(name, run as EventListener, options);
 }
 
+/** Gives a page the rules of a view, once: each further style sheet makes a browser look
+ *  at all elements anew. A part of a page that is not there yet has its own. */
+export function dress(root: Element, rules: string): void {
+  const home = root.getRootNode();
+  const place = home === document ? document.head : home instanceof ShadowRoot ? home : root;
+  for (const made of place.querySelectorAll("style")) if (made.textContent === rules) return;
+  place.append(element("style", "", rules));
+}
+
 /** Where an element stands in the window. */
 export function bounds(made: Element): DOMRect {
   return made.getBoundingClientRect();

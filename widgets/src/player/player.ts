@@ -2,14 +2,14 @@
 // text, never as HTML.
 
 import { axisSliders } from "./axes";
-import { bounds, drag, element, flag, label, listen, set } from "./dom";
+import { bounds, drag, dress, element, flag, label, listen, set } from "./dom";
 import { DEFINES, type Frame, type Pane, type Piece, type Row } from "./frame";
 import { ScenePane, inlineGlyph, numberAt } from "./scene";
 import { icon } from "./icons";
 import { choices, huesOfLines, linesOfSteps, type Choice, type Only } from "./only";
 import { tokens, type Token } from "./python";
 import { MANY_ROWS, State, children, columnWidths, usualWidth, clamp, jumped, leastWidth, naturalWidth, rowText, type Hit } from "./state";
-import { styleSheet } from "./style";
+import { RULES } from "./style";
 
 /** What the page's scripts know of each other; the build declares the name. */
 declare const minijaxPlayer: { Bars: typeof ScenePane };
@@ -115,8 +115,6 @@ export class Player {
     root.tabIndex = 0;
     set(root, "role", "group");
     label(root, `${frame.headline} Arrow keys step; ? shows the keys.`);
-    const style = element("style");
-    style.textContent = styleSheet();
     this.#head.textContent = frame.headline;
     set(this.#detail, "aria-live", "polite");
     this.#textBox.hidden = true;
@@ -130,7 +128,8 @@ export class Player {
       this.#moveAxes = axisSliders(box, frame.axes, (step) => this.goTo(step));
       top.append(box);
     }
-    root.append(style, top, this.#panesBox, this.#textBox);
+    dress(root, RULES);
+    root.append(top, this.#panesBox, this.#textBox);
     this.#drawPanes();
     this.#keys = this.#allKeys().filter(([, , when]) => when);
     for (const [keys, what] of this.#keys) {

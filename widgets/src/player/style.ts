@@ -52,7 +52,7 @@ const TEXT = "var(--jp-ui-font-family,var(--vscode-font-family,system-ui,sans-se
 /** A page carries all of this, so it is short: `.x` stands for `.mj-x`, `?` for `.mj-live `,
  *  with which most rules begin, `&x` for `var(--mj-x)`, `#x` for `table.mj-x`, `^x` for
  *  `tr.mj-x`, `|` for `background:`. */
-const RULES = `
+const WRITTEN = `
 .live{container-type:inline-size;font:13px/20px ${TEXT};color:&text;
 |&base;padding:8px 12px;border-radius:4px;outline-offset:2px;text-align:left}
 ?*{box-sizing:border-box}
@@ -268,19 +268,16 @@ stroke-linecap:round;stroke-linejoin:round}
 .still .head{flex:1 1 230px}}
 `;
 
+const light = variables(false);
+const dark = variables(true);
 /** The style sheet, scoped to the views. */
-export function styleSheet(): string {
-  const light = variables(false);
-  const dark = variables(true);
-  return (
-    `.minijax-view{${light}}` +
-    `body[data-jp-theme-light=false] .minijax-view,body.vscode-dark .minijax-view,` +
-    `html[data-theme=dark] .minijax-view{${dark}}` +
-    `@media (prefers-color-scheme:dark){` +
-    `body:not([data-jp-theme-light]):not(.vscode-light) .minijax-view{${dark}}` +
-    `html[data-theme=light] .minijax-view{${light}}}` +
-    RULES.replace(/\.(?=[a-z])/g, ".mj-").replaceAll("?", ".mj-live ").replaceAll("#", "table.mj-")
-      .replaceAll("^", "tr.mj-").replaceAll("|", "background:").replace(/&([a-z-]+)/g, "var(--mj-$1)") +
-    roles
-  );
-}
+export const RULES =
+  `.minijax-view{${light}}` +
+  `body[data-jp-theme-light=false] .minijax-view,body.vscode-dark .minijax-view,` +
+  `html[data-theme=dark] .minijax-view{${dark}}` +
+  `@media (prefers-color-scheme:dark){` +
+  `body:not([data-jp-theme-light]):not(.vscode-light) .minijax-view{${dark}}` +
+  `html[data-theme=light] .minijax-view{${light}}}` +
+  WRITTEN.replace(/\.(?=[a-z])/g, ".mj-").replaceAll("?", ".mj-live ").replaceAll("#", "table.mj-")
+    .replaceAll("^", "tr.mj-").replaceAll("|", "background:").replace(/&([a-z-]+)/g, "var(--mj-$1)") +
+  roles;

@@ -2,7 +2,7 @@
 // bars of the step are full of ink; the longest of them stand below as buttons. Only
 // pages that have such a picture carry this script.
 
-import { bounds, drag, element, flag, label, listen, onWidth, pinch } from "../player/dom";
+import { bounds, drag, dress, element, flag, label, listen, onWidth, pinch } from "../player/dom";
 import type { Pane } from "../player/frame";
 import type { Stage } from "../player/scene";
 
@@ -81,7 +81,8 @@ export class Bars {
     }
     this.#canvas.setAttribute("role", "img");
     label(this.#canvas, pane.scene!.label);
-    section.append(element("style", "", STYLE), bar, this.#canvas, this.#list);
+    dress(section, STYLE);
+    section.append(bar, this.#canvas, this.#list);
     listen(section, "keydown", (event) => {
       const factor = { "+": 2, "=": 2, "-": 0.5, "0": 0 }[event.key];
       if (factor === undefined || event.ctrlKey || event.metaKey) return;
