@@ -85,7 +85,7 @@ HINTS = {
     "00.2": (
         "copy scores, and change the one line with tanh.",
         "look at see.jaxpr(my_scores, params, data.test_images[0]): which line is new?",
-        "minijax/core/arithmetic.py, the block of `max`.",
+        "minijax/primitives/elementwise/extrema.py, the block of `max_p`.",
     ),
     "00.3": (
         "more steps, a larger rate, or a wider hidden layer; change one at a time.",

@@ -136,7 +136,7 @@ HINTS = {
         "one side.",
         "in c both entries tie, and both move; in d the second half is moved by -1, "
         "with a minus before it.",
-        "the rule of `max` in minijax/core/arithmetic.py.",
+        "the rule of `max_p` in minijax/primitives/elementwise/extrema.py.",
     ),
     "06.2": (
         "what is handed to the rule and never used?",

@@ -40,7 +40,7 @@ HINTS = {
         "of the function that `trace` gets.",
         "write `without_statics(*arrays)` inside: copy `args`, put the arrays in where "
         "no static stands, call `self.function`.",
-        "`JitFunction._miss` in minijax/core/jit.py.",
+        "`JitFunction._compile` in minijax/core/jit.py.",
     ),
     "tree.flatten": (
         "what is not in REGISTRY is a leaf.",
@@ -145,7 +145,7 @@ HINTS = {
     "nesting.implicit": (
         "x first, by bind on the values; then two jvp of the program at x.",
         "the slope has a tangent of ones for x; the change has a's tangent.",
-        "the four lines above the cell.",
+        "the five steps above the cell.",
     ),
     "loops.cond": (
         "trace both, compare, and only then write the equation.",

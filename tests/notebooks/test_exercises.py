@@ -13,7 +13,16 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 from minijax_lab import answers as answers_
-from minijax_lab import check, grading, hint, predict, solution, solutions, tiny_score
+from minijax_lab import (
+    check,
+    grading,
+    hint,
+    predict,
+    solution,
+    solutions,
+    tiny_pieces,
+    tiny_score,
+)
 
 # Chapters with exercises on eight devices: in a process of their own, which
 # test_exercises_on_eight_devices.py starts.
@@ -112,6 +121,23 @@ def test_an_endless_answer_is_stopped(capsys, monkeypatch):
 
     check("02.2", endless)
     assert "more than 0.2 seconds" in capsys.readouterr().out
+
+
+FILE = r"((?:minijax|tiny)/[\w/]+\.py)"
+IN_A_FILE = re.compile(rf"`([\w.]+)` (?:in|of) {FILE}|{FILE}, [^`]*`([\w.]+)`")
+
+
+def test_what_hints_tell_to_read_is_there():
+    names = [*exercises(), *tiny_pieces.PIECES]
+    told = [text for name in names for text in solutions.hints(name)]
+    found = [match.groups() for text in told for match in IN_A_FILE.finditer(text)]
+    assert len(found) > (5 if EIGHT else 15)
+    for before, behind, ahead, after in found:
+        file = behind or ahead
+        folder = NOTEBOOKS.parent if file.startswith("minijax") else NOTEBOOKS
+        name = (before or after).rpartition(".")[2]
+        made = rf"(?m)(?:def|class) {name}\b|^ *{name}\b.* = "
+        assert re.search(made, (folder / file).read_text()), (name, file)
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,7 @@ REUSED = {"b", "d"}
 def grade_reuse(letters: Any) -> str | None:
     """Which of the four snippets use a key twice?"""
     if isinstance(letters, str):
-        letters = list(letters)
+        letters = [letter for letter in letters if letter.isalpha()]
     if not isinstance(letters, (list, tuple, set)):
         return "Give a list of letters, such as ['a', 'c']."
     said = {str(letter).strip().lower() for letter in letters}
@@ -121,9 +122,10 @@ def grade_shuffle(shuffle: Callable[..., Any]) -> str | None:
 
 def grade_noise_like(noise_like: Callable[..., Any]) -> str | None:
     """The same structure and shapes; no two leaves from one key."""
+    one = partial(np.ones, dtype=np.float32)
     example = {
-        "layers": [{"w": np.ones((4, 3)), "b": np.ones(3)} for _ in range(3)],
-        "scale": (np.ones(()), None),
+        "layers": [{"w": one((4, 3)), "b": one(3)} for _ in range(3)],
+        "scale": (one(()), None),
     }
     found = noise_like(random.key(1), example)
     if tree.structure(found) != tree.structure(example):
