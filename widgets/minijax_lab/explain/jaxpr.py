@@ -262,6 +262,7 @@ class Recorder:
                 uses.append(number)
         programs = named_programs(eqn)
         cause = causes.cause_of(eqn)
+        within = self.sources.place(cause and cause.within)
         equation = Equation(
             id=number,
             parent=parent,
@@ -274,8 +275,8 @@ class Recorder:
             span=self.sources.of_operation(eqn.source_info),
             programs=len(programs),
             story=causes.in_words(cause) if cause is not None else "",
-            rules=causes.moments_of(cause),
-            order=causes.order_in_words(str(eqn.source_info.name_stack)),
+            rules=causes.moments_of(cause, within),
+            order=causes.order_in_words(str(eqn.source_info.name_stack), cause),
         )
         self.equations.append(equation)
         if cause is not None and any(rule.kind in BACKWARD for rule in cause.rules):

@@ -287,6 +287,11 @@ class Sources:
             return None
         return self.in_characters(number, line, column, end_line, end_column)
 
+    def place(self, instruction: tuple[types.CodeType, int] | None) -> str:
+        """The file and line of an instruction of a function, "" if unknown."""
+        span = self.span(*instruction) if instruction is not None else None
+        return f"{self.found[span.source].file}:{span.line}" if span else ""
+
     def of_operation(self, info: Any) -> Span | None:
         """Where the user wrote an operation, from its SourceInfo; None if unknown."""
         if info is None or info.traceback is None:

@@ -620,8 +620,8 @@ def why_equation(eqn: JaxprEqn) -> WhyRecording:
         if eqn.primitive.name == "add_any":
             story = f"a sum of cotangents, {story}"
     name, what = eqn.primitive.name, meaning(eqn.primitive.name, eqn.params)
-    rules = causes.moments_of(told)
-    order = causes.order_in_words(stack)
+    rules = causes.moments_of(told, sources.place(told and told.within))
+    order = causes.order_in_words(stack, cause)
     return story_of(name, sources, span, what, story, rules, order, TRACE_AGAIN)
 
 
@@ -648,6 +648,7 @@ def why_recorded(program: JaxprRecording, number: int) -> WhyRecording:
 
 
 PLACE = re.compile(r"(minijax/[\w/]+\.py):(\d+)$")
+YOURS = re.compile(r"your backward rule, (.+):(\d+)$")
 PLACES = re.compile(r" \(minijax/[\w/]+\.py:\d+\)")
 
 
@@ -666,7 +667,9 @@ def story_of(
     It goes from the user's line over the transformations, in the order in which they
     came, and the rules, with their source, to the operation.
     """
-    moments = [Moment("line", span, "the operation that you wrote")]
+    moves = any(rule.startswith("out_axes") for rule in rules[:1])
+    wrote = "your call of vmap" if moves else "the operation that you wrote"
+    moments = [Moment("line", span, wrote)]
     if order:
         moments.append(Moment("order", None, order))
     for rule in rules:
@@ -689,8 +692,22 @@ def story_of(
     )
 
 
+def line_of(sources: Sources, file: str, line: int) -> Span | None:
+    """A whole line of a source that was found, by its file's name."""
+    for source in sources.found:
+        index = line - source.first_line
+        if source.file == file and 0 <= index < len(source.lines):
+            text = source.lines[index].rstrip()
+            start = len(text) - len(text.lstrip())
+            return Span(source.id, line, start, line, len(text))
+    return None
+
+
 def rule_span(rule: str, sources: Sources) -> Span | None:
     """The line at which a rule begins, in minijax's own source."""
+    yours = YOURS.match(rule)
+    if yours is not None:
+        return line_of(sources, yours[1], int(yours[2]))
     place = PLACE.search(rule)
     if place is None:
         return None
