@@ -35,6 +35,11 @@ def loss(w, x):
     return ((x @ w) ** 2).mean()
 
 
+def two_layers(w, v, x):
+    hidden = jnp.tanh(x @ w)
+    return ((hidden @ v) ** 2).mean()
+
+
 def parts(one):
     found = list(one.spec)
     while found and found[-1] is None:
@@ -55,6 +60,11 @@ CASES = {
         {"out_shardings": sharding.NamedSharding(mesh, P(None, "x"))},
     ),
     "gradient": (lib.grad(loss), (put((32, 8)), put((64, 32), "x")), {}),
+    "gradients": (
+        lib.grad(two_layers, (0, 1)),
+        (put((32, 16)), put((16, 8)), put((64, 32), "x")),
+        {},
+    ),
     "moved": (mlp, (put((64, 32), "x"), put((32, 128)), np.ones((128, 8), "f4")), {}),
 }
 found = {}
@@ -74,6 +84,11 @@ for case, (function, args, options) in CASES.items():
         "counted": sorted(
             kind for kind in kinds for _ in re.findall(rf" {kind}(?:-start)?\(", text)
         ),
+        "placed": [
+            [v.placed.type, *map(view.moved, v.collectives)]
+            for v in record.values
+            if v.collectives
+        ],
         "steps": [step.text for step in record.steps],
         "unasked": [v.placed.name for v in record.values if v.unasked],
         "headline": record.headline,

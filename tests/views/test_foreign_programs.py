@@ -233,6 +233,42 @@ def test_functions_of_jax_are_traced_by_jax_where_that_is_enough(jitted):
     assert "stages of loss" in see.stages(function, TREE, X).text()
 
 
+class Layer:
+    """Calls JAX in a method, as a module of Flax does."""
+
+    def apply(self, p, x):
+        return loss(p, x)
+
+    def ours(self, p, x):
+        return minijax.numpy.sum(x)
+
+
+LAYER = Layer()
+
+
+def through_a_layer(p, x):
+    return LAYER.apply(p, x)
+
+
+def in_a_layer(p, x):
+    return LAYER.ours(p, x)
+
+
+def test_functions_that_close_over_what_calls_jax():
+    def closed(p, x):
+        return 2 * functools.partial(through_a_layer, p)(x)
+
+    for function in (through_a_layer, closed, LAYER.apply):
+        theirs = str(jax.make_jaxpr(function)(TREE, X))
+        assert see.jaxpr(function, TREE, X).recording.text == theirs
+        for view in (see.fusion, see.stages, see.collectives, see.placement):
+            assert function.__name__ in view(function, TREE, X).text()
+        with pytest.raises(TypeError, match=r"see\.grad\(jax\.make_jaxpr\("):
+            see.grad(function, TREE, X)
+    # What only has such a method, and calls another, is minijax's.
+    assert see.grad(in_a_layer, TREE, X, argnums=1).text()
+
+
 @pytest.mark.later_jax(
     "jaxprs of jax 0.12 are shown, and refused where they would run", cases=["grad"]
 )

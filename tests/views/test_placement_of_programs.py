@@ -45,3 +45,14 @@ def test_copies_that_nobody_asked_for_are_said(found):
     assert found["gradient"]["collectives"] == ["all-reduce"]
     assert "that nobody asked for" in found["crossed"]["headline"]
     assert "Nobody asked for the 8 copies" in found["crossed"]["text"]
+
+
+def test_what_xla_joins_stands_at_all_of_its_values(found):
+    """Both gradients are sums over the batch, and XLA sends them together."""
+    case = found["gradients"]
+    assert case["collectives"] == ["all-reduce"]
+    shapes = sorted(sorted(kind[4:-1].split(",")) for kind, _ in case["placed"])
+    assert shapes == [["16", "32"], ["16", "8"]]
+    sent = 4 * (32 * 16 + 16 * 8)
+    told = f"all-reduce over x of 2 values, {sent:,} B from each device"
+    assert [moved for _, moved in case["placed"]] == [told] * 2

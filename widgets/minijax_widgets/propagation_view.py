@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections import Counter
+from textwrap import wrap
 
 from minijax_lab.explain.collectives import over
 from minijax_lab.explain.propagation import ProgramValue, PropagationRecording, Transfer
@@ -69,7 +70,8 @@ class PropagationView(View):
     def moved(self, number: int) -> str:
         """Returns what a collective moves, in words."""
         each = self.recording.collectives[number]
-        told = f"{each.opcode}{over(each)}, {each.bytes:,} B from each device"
+        many = f" of {len(each.parts)} values" if each.parts else ""
+        told = f"{each.opcode}{over(each)}{many}, {each.bytes:,} B from each device"
         if each.times != 1:
             told += " in each round of a loop" if each.times is None else ""
             told += f", {each.times:,} times" if each.times else ""
@@ -254,18 +256,21 @@ class PropagationView(View):
             for count in value.collectives:
                 each = record.collectives[count]
                 at = 1 + len(record.steps) + count
+                wide = 500 if sizes.beside else sizes.width - 28
+                letters = int((wide - 20) / text_width("n", 14, weight=700))
+                lines = wrap(self.moved(count), letters)
+                tall = 10 + 20 * len(lines)
+                keys = [f"c{count}", f"v{number}"]
                 scene.band(
-                    y, 30, role="meshy", x=24, w=480 if sizes.beside else 300,
-                    key=[f"c{count}", f"v{number}"], at=at, label=self.moved(count),
-                    tell=each.text, go=at,
+                    y, tall, role="meshy", x=24, w=wide, key=keys, at=at,
+                    label=self.moved(count), tell=each.text, go=at,
                 )  # fmt: skip
-                said = self.moved(count)
-                room = 50 if sizes.beside else 34
-                scene.text(
-                    36, y + 20, cut(said, room), role="meshy", size=14, weight=700,
-                    at=at,
-                )  # fmt: skip
-                y += 40
+                for line, said in enumerate(lines):
+                    scene.text(
+                        36, y + 20 + 20 * line, said, role="meshy", size=14,
+                        weight=700, at=at,
+                    )  # fmt: skip
+                y += tall + 10
         self.draw_steps(scene, middles)
         mesh_x, mesh_y = (620.0, 40.0) if sizes.beside else (60.0, y + 40)
         low = self.draw_held(scene, mesh_x, mesh_y, sizes)

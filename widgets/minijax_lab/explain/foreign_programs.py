@@ -16,7 +16,7 @@ import inspect
 import itertools
 import sys
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -178,7 +178,7 @@ def refuse_function(
             + (", where make_jaxpr gets one example." if who == "see.vmap" else ".")
         )
     raise TypeError(
-        f"{who} watches minijax while it traces, and {name} is JAX's, or gets arrays "
+        f"{who} watches minijax while it traces, and {name} calls JAX, or gets arrays "
         "of JAX. Write it with minijax.numpy and pass NumPy arrays, or see what JAX "
         f"traced: see.jaxpr({name}, {given})."
     )
@@ -232,16 +232,67 @@ def is_jax(value: Any) -> bool:
     return type(value).__module__.partition(".")[0] in ("jax", "jaxlib")
 
 
+# So many functions are followed to find out whether one calls JAX.
+MOST_FOLLOWED = 200
+
+
 def uses_jax(function: Any) -> bool:
-    """Whether a function's global names hold modules of JAX."""
-    names = getattr(function, "__code__", None)
-    scope = getattr(function, "__globals__", {})
-    used = [scope.get(name) for name in names.co_names] if names else []
-    return any(
-        isinstance(value, types.ModuleType)
-        and value.__name__.partition(".")[0] == "jax"
-        for value in used
-    )
+    """Whether a function calls JAX: itself, or by what it closes over, such as a module
+    of Flax, and by functions of the user's that it calls."""
+    return leads_to_jax(function, (), {})
+
+
+def leads_to_jax(value: Any, names: Sequence[str], seen: dict[int, Any]) -> bool:
+    """Whether a value that some code reads is JAX's, or code that reads such.
+
+    `names` are those in the code, among them the methods that it calls. Functions of
+    minijax and NumPy lead nowhere.
+    """
+    if id(value) in seen or len(seen) >= MOST_FOLLOWED:
+        return False
+    seen[id(value)] = value
+    if isinstance(value, types.ModuleType):
+        if value.__name__.partition(".")[0] in ("jax", "jaxlib"):
+            return True
+        parts = [vars(value).get(name) for name in names]
+        return any(callable(one) and leads_to_jax(one, (), seen) for one in parts)
+    module = getattr(value, "__module__", None) or type(value).__module__
+    root = str(module).partition(".")[0]
+    if root in ("jax", "jaxlib") or is_jax(value):
+        return callable(value)
+    if root in ("minijax", "minijax_lab", "minijax_widgets", "numpy", "builtins"):
+        return False
+    code = getattr(value, "__code__", None)
+    if code is None:
+        bound = getattr(value, "__func__", None) or getattr(value, "func", None)
+        if bound is not None:
+            owner = getattr(value, "__self__", None)
+            return leads_to_jax(bound, (), seen) or leads_to_jax(owner, (), seen)
+        kind = value if isinstance(value, type) else type(value)
+        methods = [getattr(kind, name, None) for name in ("__call__", *names)]
+        return any(leads_to_jax(method, (), seen) for method in methods)
+    used = list(names_in(code))
+    scope = getattr(value, "__globals__", {})
+    cells = [cell_of(cell) for cell in value.__closure__ or ()]
+    read = [scope.get(name) for name in used]
+    wrapped = getattr(value, "__wrapped__", None)
+    return any(leads_to_jax(one, used, seen) for one in (*read, *cells, wrapped))
+
+
+def names_in(code: types.CodeType) -> Iterator[str]:
+    """The names that a function's code reads, those of functions in it too."""
+    yield from code.co_names
+    for constant in code.co_consts:
+        if isinstance(constant, types.CodeType):
+            yield from names_in(constant)
+
+
+def cell_of(cell: Any) -> Any:
+    """What a closure's cell holds; None if it is empty yet."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return None
 
 
 def told_of_jax(function: Any, who: str, error: Exception) -> TypeError | None:

@@ -34,6 +34,7 @@ from minijax_lab.explain.recording import (
 )
 from minijax_lab.explain.spmd import (
     Collective,
+    Part,
     Program,
     collectives_of,
     compiled_for,
@@ -354,41 +355,64 @@ class _Builder:
         return self.numbers.get(same.get(number, number))
 
     def add_collectives(self) -> None:
-        """Puts each collective at the value that it is for: same name, same line.
+        """Puts each collective at the values that it is for: same name, same line.
 
-        Where a line ran several times, values whose pieces are as large as what is sent
-        are as many as the collectives, and both are in the program's order.
+        One that XLA made of several is at the values of all. Where a line ran several
+        times, values whose pieces are as large as what is sent are as many as the
+        collectives, and both are in the program's order.
         """
-        alike: dict[tuple, list[int]] = {}
-        for number, each in enumerate(self.collectives):
-            key = (each.opcode, each.primitive, each.line, each.bytes)
-            alike.setdefault(key, []).append(number)
-        for number, each in enumerate(self.collectives):
-            best: int | None = None
-            same = alike[each.opcode, each.primitive, each.line, each.bytes]
-            of = [
-                own
-                for own, value in enumerate(self.values)
-                if (value.made_by, value.line) == (each.primitive, each.line)
-                and value.placed.each == each.bytes
-            ]
-            if each.line and len(of) == len(same) > 1:
-                own = of[same.index(number)]
-                self.values[own].collectives.append(number)
-                each.span = self.values[own].span
-                continue
-            for own, value in enumerate(self.values):
-                if not value.made_by or value.made_by != each.primitive:
-                    continue
-                if best is None or value.line == each.line:
-                    best = own
+        asked: list[tuple[int, str, Collective | Part]] = [
+            (number, each.opcode, part)
+            for number, each in enumerate(self.collectives)
+            for part in each.parts or [each]
+        ]
+        alike: dict[tuple, list[Collective | Part]] = {}
+        for _, opcode, part in asked:
+            key = (opcode, part.primitive, part.line, part.bytes)
+            alike.setdefault(key, []).append(part)
+        for number, opcode, part in asked:
+            same = alike[opcode, part.primitive, part.line, part.bytes]
+            each = self.collectives[number]
+            best = self.value_of(part, same, each)
             if best is None:
-                lines = [n for n, v in enumerate(self.values) if v.line == each.line]
-                best = lines[-1] if lines and each.line else len(self.values) - 1
-            if best >= 0:
-                self.values[best].collectives.append(number)
-            # Both lists of sources are of the same files; ours is the one kept.
-            each.span = self.values[best].span if best >= 0 else None
+                continue
+            value = self.values[best]
+            if number not in value.collectives:
+                value.collectives.append(number)
+            if part is each or part.line == each.line:
+                # Both lists of sources are of the same files; ours is the one kept.
+                each.span = value.span
+        for number, each in enumerate(self.collectives):
+            if not any(number in value.collectives for value in self.values):
+                each.span = None
+
+    def value_of(
+        self, part: Collective | Part, same: list[Collective | Part], each: Collective
+    ) -> int | None:
+        """The value that a collective, or a part of one, is for.
+
+        What an all-reduce gives is no longer cut along its axes.
+        """
+        summed = set(each.axes) if each.opcode == "all-reduce" else set()
+        of = [
+            own
+            for own, value in enumerate(self.values)
+            if (value.made_by, value.line) == (part.primitive, part.line)
+            and value.placed.each == part.bytes
+            and summed.isdisjoint(itertools.chain(*value.placed.cuts))
+        ]
+        if part.line and len(of) == len(same):
+            return of[next(n for n, one in enumerate(same) if one is part)]
+        best: int | None = None
+        for own, value in enumerate(self.values):
+            if not value.made_by or value.made_by != part.primitive:
+                continue
+            if best is None or value.line == part.line:
+                best = own
+        if best is None:
+            lines = [n for n, v in enumerate(self.values) if v.line == part.line]
+            best = lines[-1] if lines and part.line else len(self.values) - 1
+        return best if best >= 0 else None
 
 
 def aliases(found: dict[str, Any]) -> dict[int, int]:

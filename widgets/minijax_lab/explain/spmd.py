@@ -11,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import math
 import re
+import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,6 +25,7 @@ from minijax.core import hlo
 from minijax.core.trees import tree_flatten
 from minijax_lab.explain import foreign, foreign_compiled
 from minijax_lab.explain.foreign_compiled import span_of, user_frames
+from minijax_lab.explain.foreign_programs import is_of_jaxs
 from minijax_lab.explain.hlo_text import Instruction, Module, parse
 from minijax_lab.explain.placement import UNNAMED, MeshAxis, MeshFacts, mesh_of
 from minijax_lab.explain.recording import Source, Sources, Span
@@ -43,13 +45,24 @@ STAGES = ("Lowered", "Compiled", "CompiledForTarget")
 
 
 @dataclass
+class Part:
+    """One of several values that XLA put into one collective: where it comes from."""
+
+    primitive: str
+    line: str
+    bytes: int
+    number: int  # of the line in its file; 0 if unknown
+
+
+@dataclass
 class Collective:
     """One collective of the compiled program.
 
     `groups` are positions in the mesh; of a collective-permute they are the pairs
     (from, to). `bytes` is what each device gives to it, `result_bytes` what it gets.
     `axes` are the mesh axes along which the members of a group differ. `times` is how
-    often a loop around it runs; None if XLA does not know.
+    often a loop around it runs; None if XLA does not know. One that XLA made of several
+    has their `parts`.
     """
 
     opcode: str
@@ -66,6 +79,7 @@ class Collective:
     line: str = ""
     note: str = ""
     itemsize: int = 1
+    parts: list[Part] = field(default_factory=list)
 
     @property
     def size(self) -> int:
@@ -136,8 +150,8 @@ def program_of(
 
     `target` names machines to compile for, such as "h100:8" or "tpu-v5e:2x4".
 
-    Raises TypeError for what is none of these, for arrays of JAX in a function that
-    JAX did not jit, or for a target of what JAX compiles or what is compiled already.
+    JAX compiles what calls JAX or gets its arrays. Raises TypeError for what is none of
+    these, or for a target of what JAX compiles or what is compiled already.
     """
     stage = stage_of(function, args, kwargs, options)
     lowered = ""
@@ -217,11 +231,9 @@ def stage_of(
         raise TypeError(
             f"a function, or a lowered or compiled one, was expected, got {function!r}."
         )
-    if any(foreign.is_of_jax(leaf) or of_jaxlib(leaf) for leaf in leaves(args, kwargs)):
-        raise TypeError(
-            "the arguments are arrays of JAX, and the function is not jitted. Give "
-            "jax.jit(f), so that JAX compiles it."
-        )
+    if is_of_jaxs(function, (args, kwargs)):
+        foreign.leave_out_jax_frames()
+        return sys.modules["jax"].jit(function, **given).lower(*args, **kwargs)
     with deep_locations():
         return minijax.jit(function, **given).lower(*args, **kwargs)
 
@@ -235,16 +247,6 @@ def deep_locations() -> Iterator[None]:
         yield
     finally:
         hlo.FRAME_LIMIT = before
-
-
-def of_jaxlib(value: Any) -> bool:
-    """Whether a value is an array of JAX, whose class is jaxlib's."""
-    return type(value).__module__.partition(".")[0] == "jaxlib"
-
-
-def leaves(args: tuple, kwargs: dict[str, Any]) -> list[Any]:
-    """The leaves of arguments."""
-    return tree_flatten((args, kwargs))[0]
 
 
 def mesh_of_program(compiled: Any, text: str) -> MeshFacts:
@@ -303,6 +305,7 @@ def collectives_of(program: Program) -> list[Collective]:
             said = module.user_of(instruction, program.lines) or instruction
         frame = said.frame or 0
         where, line = program.lines.get(frame, ("", ""))
+        parts = parts_of(instruction, program)
         found.append(
             Collective(
                 opcode,
@@ -317,8 +320,9 @@ def collectives_of(program: Program) -> list[Collective]:
                 program.spans.get(frame),
                 where,
                 line,
-                note_of(instruction, groups),
+                note_of(groups, parts, frame, program),
                 itemsize_of(module, instruction),
+                parts,
             )
         )
     return found
@@ -334,14 +338,39 @@ def fused_in(module: Module) -> set[int]:
     }
 
 
-def note_of(instruction: Instruction, groups: list[list[int]]) -> str:
+def parts_of(instruction: Instruction, program: Program) -> list[Part]:
+    """The values that one instruction exchanges, if XLA joined several."""
+    count = len(instruction.operands)
+    if count < 2 or instruction.opcode.startswith("all-to-all"):
+        return []
+    found = []
+    for operand in instruction.operands:
+        made = program.module.instructions[operand]
+        _, line = program.lines.get(made.frame or 0, ("", ""))
+        span = program.spans.get(made.frame or 0)
+        primitive = made.op_name.rpartition("/")[2]
+        found.append(Part(primitive, line, made.bytes, span.line if span else 0))
+    return found
+
+
+def note_of(
+    groups: list[list[int]], parts: list[Part], frame: int, program: Program
+) -> str:
     """What a reader should know of a collective that its row does not say."""
     if not groups:
         return "its groups are written in a form not read here"
-    count = len(instruction.operands)
-    if count > 1 and not instruction.opcode.startswith("all-to-all"):
-        return f"XLA joined {count} of them; the line is that of one"
-    return ""
+    if not parts:
+        return ""
+    span = program.spans.get(frame)
+    own = span.line if span else 0
+    others = sorted({part.number for part in parts} - {own})
+    if not own or others[:1] == [0]:
+        return f"XLA joined {len(parts)} of them; the line is that of one"
+    if not others:
+        return f"XLA joined {len(parts)} of them"
+    told = ", ".join(map(str, others[:6])) + (", ..." if len(others) > 6 else "")
+    lines = "line" if len(others) == 1 else "lines"
+    return f"XLA joined {len(parts)} of them; the others are of {lines} {told}"
 
 
 def itemsize_of(module: Module, instruction: Instruction) -> int:
