@@ -11,6 +11,8 @@ import minijax_widgets as see
 from minijax import grad, jit
 from minijax.support.config import override
 from minijax_lab.explain.recording import Recording
+from minijax_widgets import cache_view
+from minijax_widgets.view import short_name
 
 
 def watched():
@@ -194,6 +196,29 @@ def test_advice_fits_the_change():
             g(np.ones(shape, np.float32))
     told = [call.advice for call in view.recording.calls]
     assert told == ["", "", "pad axis 1 of x to one size", ""]
+
+
+def test_names_and_labels_tell_leaves_apart_in_little_room():
+    """Long names are cut where they are alike; programs are named by what differs."""
+    long = "a_parameter_whose_name_is_sixty_letters_long_and_more_than_that"
+    f = jit(lambda p, x: p[0][long] * p[1][long] * x)
+    x = np.ones(3, np.float32)
+    with see.cache(f) as view:
+        f([{long: 2.0}, {long: 2.0}], x)
+        f([{long: 2}, {long: 2.0}], x)
+        f([{long: 2.0}, {long: 2}], x)
+        f([{long: x}, {long: 2.0}], x)  # a scalar before, with no axis to pad
+    record = view.recording
+    assert len(record.calls) == 4
+    rows = [cache_view.said(call) for call in record.calls[1:]]
+    assert len(set(rows)) == 3 and max(map(len, rows)) < 70
+    assert all(long in view.detail(call) for call in record.calls[1:])
+    names = {n: cache_view.name_of(record, n) for n in (1, 2, 3, 4)}
+    for room in (22, 44):
+        found = cache_view.labels(names, room).values()
+        assert len(set(found)) == 4 and max(map(len, found)) <= room
+    leaves = [f"params['layers'][{n}]['{end}']" for n in (0, 1) for end in ("w", "b")]
+    assert len({short_name(f"ct_{leaf}", 14) for leaf in leaves}) == 4
 
 
 def test_the_headline_counts_the_rows_with_advice():

@@ -64,9 +64,10 @@ def test_axes_loops_and_lines(found):
 
 
 def test_refusals(found):
-    library, page = found
+    """What is no function; a function of JAX's is jitted by JAX."""
+    _, page = found
     assert "a function" in page["refused"][0]
-    assert ("jax.jit(f)" in page["refused"][1]) == (library == "jax")
+    assert page["refused"][1] == ""
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 7, 8])

@@ -162,7 +162,7 @@ def test_what_is_lit_is_seen_after_the_page_was_narrow(show):
     page = show(states.STATES["collectives"](), width=1000)
     width, hidden = page.evaluate(AFTER_TURNING)
     assert hidden == 0
-    for now, comparison in ((320, "!="), (1000, "==")):
+    for now, comparison in ((200, "!="), (1000, "==")):
         page.set_viewport_size({"width": now, "height": 700})
         page.wait_for_function(
             f"before => ({AFTER_TURNING})()[0] {comparison} before", arg=width

@@ -9,9 +9,12 @@ from minijax_lab.explain.jax_cache import JaxCacheWatch, is_jitted_by_jax
 from minijax_widgets.code import code_panes, key_of_line, mark_of
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row, scene_pane
 from minijax_widgets.scene import Scene, text_width
-from minijax_widgets.view import View, cut, shortened, views
+from minijax_widgets.view import View, cut, short_name, shortened, views
 
 MOST_PROGRAMS = 12  # that have a line of their own in the strip of calls
+# A row tells so many changes, and names cut to so many letters; the step tells all.
+MOST_TOLD = 4
+MOST_NAME = 32
 LINE = 22
 # The least width of a mark: what would be nearer than that is one mark.
 LEAST_MARK = 3.0
@@ -274,11 +277,37 @@ def labels(names: dict[int, str], most: int) -> dict[int, str]:
                 parts[number] = kept or row
     found = {number: ", ".join(row) for number, row in parts.items()}
     if any(len(text) > most for text in found.values()):
+        parts = telling_leaves(parts)
+        found = {n: ", ".join(map(short_leaf, row)) for n, row in parts.items()}
+    if any(len(text) > most for text in found.values()):
         types = {
             n: [leaf.rpartition(": ")[2] for leaf in row] for n, row in parts.items()
         }
         found = {number: ", ".join(row) for number, row in types.items()}
     return {number: cut(text, most) for number, text in found.items()}
+
+
+def telling_leaves(parts: dict[int, list[str]]) -> dict[int, list[str]]:
+    """Returns, of programs with equally many leaves, only as many leaves as it takes to
+    tell the programs apart: first those that differ most often."""
+    rows = list(parts.values())
+    if len({len(row) for row in rows}) != 1 or len(rows) < 2:
+        return parts
+    columns = sorted(range(len(rows[0])), key=lambda n: -len({row[n] for row in rows}))
+    chosen: list[int] = []
+    for column in columns:
+        before = {tuple(row[n] for n in chosen) for row in rows}
+        with_it = {tuple(row[n] for n in [*chosen, column]) for row in rows}
+        if len(with_it) > len(before):
+            chosen.append(column)
+    kept = sorted(chosen) or list(range(len(rows[0])))
+    return {number: [row[n] for n in kept] for number, row in parts.items()}
+
+
+def short_leaf(leaf: str) -> str:
+    """Returns a leaf with its type, the beginning of a long name left out."""
+    name, sign, kind = leaf.rpartition(": ")
+    return f"{short_name(name, 16)}{sign}{kind}"
 
 
 def joined(runs: list[Run], left: float, step: float) -> list[tuple[float, float, Run]]:
@@ -350,12 +379,15 @@ def said(call: Call) -> str:
         return "first call"
     if not call.changes:
         return "same key, kept no longer"
-    return "; ".join(
+    told = [
         leaves_in_words(change)
         if change.kind == "tree"
-        else f"{change.name}: {change.was} -> {change.now}".replace(":  ->", "")
-        for change in call.changes
-    )
+        else f"{short_name(change.name, MOST_NAME)}: {change.was} -> {change.now}"
+        for change in call.changes[:MOST_TOLD]
+    ]
+    more = len(call.changes) - len(told)
+    told += [f"and {more} more"] if more else []
+    return "; ".join(told).replace(":  ->", "")
 
 
 views["cache"] = CacheView

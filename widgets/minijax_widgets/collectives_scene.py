@@ -12,7 +12,7 @@ from minijax_lab.explain.placement import MeshFacts
 from minijax_lab.explain.recording import count_in_words
 from minijax_lab.explain.spmd import Collective
 from minijax_lab.explain.tree import size_in_words
-from minijax_widgets.glyph import Drawn, line, path, rect, text_width, words
+from minijax_widgets.glyph import LEAST_TEXT, Drawn, line, path, rect, text_width, words
 from minijax_widgets.placement_scene import (
     MIDDLE,
     MeshPicture,
@@ -70,7 +70,7 @@ class Drawing:
             said = f"{many} of {each.size}, {each.bytes:,} B given by each device"
         letters = int((sizes.width - x) / text_width("m", 14, weight=600))
         if not sizes.beside or above or letters < 20:
-            x, y = 6.0, y + 20
+            x, y = 6.0, y + 24  # below what lights up around the title
             letters = int((sizes.width - x) / text_width("m", 14, weight=600))
         for part in wrap(said, letters):
             scene.text(x, y + 15, part, role="meshy", size=14, weight=600)
@@ -91,11 +91,17 @@ class Drawing:
             y += 18
         if self.stands_in_a_ring():
             return self.ring(y)
+        top = y
         gap = (58.0, 34.0) if sizes.beside else (40.0, 30.0)
         left = 60.0 if len(mesh.axes) == 1 else mesh_room(mesh)
         wide = sizes.width - left - 10
-        room = wide / mesh.axes[-1].size - gap[0]
-        w = min(sizes.device[0] + 8, max(room, 60)) if len(mesh.axes) > 1 else 90.0
+        if len(mesh.axes) > 1 and wide / mesh.axes[-1].size < 60 + gap[0]:
+            gap = 16.0, 30.0  # arrows without their bytes, which the table has
+        said_room = text_width(size_in_words(each.sent), LEAST_TEXT) + 8
+        if said_room > gap[0] and mesh.axes[-1].size * (60 + said_room) <= wide:
+            gap = said_room, gap[1]
+        room = (wide + gap[0]) / mesh.axes[-1].size - gap[0]
+        w = min(sizes.device[0] + 8, max(room, 50)) if len(mesh.axes) > 1 else 90.0
         if sizes.beside:
             w = max(w, min(150.0, room))
         h = sizes.device[1] + STRIP - 10
@@ -109,6 +115,7 @@ class Drawing:
             rings = groups
         self.links(laid, rings)
         self.devices(laid, groups)
+        scene.extent(laid.corners[0][0], top, 1, laid.low + 12 - top, self.key)
         if self.count and len(mesh.devices) <= MOST_MOVING:
             if each.opcode == "collective-permute":
                 self.move_whole(laid)
@@ -150,6 +157,7 @@ class Drawing:
         """Draws an arrow from each member of a group to the next."""
         each, devices = self.each, self.mesh.devices
         amount = size_in_words(each.sent)
+        room = text_width(amount, LEAST_TEXT)
         for number, group in enumerate(groups):
             n = len(group)
             pairs = [(group[k], group[(k + 1) % n]) for k in range(n)]
@@ -160,6 +168,7 @@ class Drawing:
                     continue
                 start, end, via = route(laid, a, b)
                 level = abs(start[1] - end[1]) < 1 and not via
+                far = abs(start[0] - end[0])
                 told = f"d{devices[a]} sends d{devices[b]} {each.sent:,} B"
                 self.scene.arrow(
                     start,
@@ -167,7 +176,7 @@ class Drawing:
                     via=via,
                     role="meshy",
                     thick=2.2,
-                    text=amount if level and a < b else "",
+                    text=amount if level and a < b and far > room else "",
                     key=[self.key, f"{self.key}g{number}"],
                     says=told,
                 )
@@ -215,7 +224,7 @@ class Drawing:
                 to = cell(laid, group[member], slots[slot], n)
                 moves.append((step, to[0], to[1]))
             shown = [rect(0, 0, w, h, "residual", "base", 1.0, round_by=3)]
-            if w >= 11:
+            if w >= 8:
                 number = str(slots[second if each.opcode == "all-to-all" else first])
                 shown.append(words(w / 2, h / 2 + 4, number, "base", 11, "middle", 700))
             scene.drawn(x, y, w, h, shown, moves=moves)
@@ -284,6 +293,7 @@ class Drawing:
         else:
             self.fill_sectors(ring, members)
             self.send_chips(ring, members)
+        self.scene.extent(0, y, 2 * middle, 2 * middle, key)
         right, low = 2 * middle, y + 2 * middle
         beside = 2 * middle + COSTS + 40 <= self.sizes.width
         at = (right + 40, y + middle / 2) if beside else (6.0, low + 10)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from minijax_lab.explain.backward import bytes_in_words
 from minijax_lab.explain.backward_rows import (
     GradArgument,
     GradProgram,
@@ -321,3 +322,31 @@ def label_of(rows: list[GradRow], sources: list[Source], runs: int) -> str:
     if not 0 <= index < len(source.lines):
         return f"line {span.line}: {len(rows)} equations"
     return source.lines[index].strip()
+
+
+def met_told(found: GradSum) -> str:
+    """Which cotangents meet, in a sentence."""
+    if len(found.rows) == 1:
+        return (
+            f"each turn adds its cotangent of {found.name} to that of the turns before"
+        )
+    where = f" in {found.within}'s transpose" if found.within else ""
+    return f"{len(found.rows)} cotangents of {found.name} add{where} (add_any)"
+
+
+def hands_on(band: Band, home: Band) -> bool:
+    """Whether a band's way back gives a part of a cotangent of another band."""
+    wanted = {name for row in home.rows for name in row.results}
+    return any(name in wanted for row in band.rows for name in row.gives)
+
+
+def residual_told(residual: Residual, times: int) -> str:
+    """A residual in a sentence: what it is, how large, why it is kept."""
+    size = bytes_in_words(residual.bytes)
+    if times > 1:
+        size = f"{size}, {times:,} times"
+    made = f", from {residual.made_by}" if residual.made_by else ""
+    why = "; ".join(residual.reasons[:3])
+    more = len(residual.reasons) - 3
+    why += f"; and {more} more" if more > 0 else ""
+    return f"{residual.name}: {residual.type}, {size}{made}. Kept because of {why}."

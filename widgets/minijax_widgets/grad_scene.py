@@ -11,10 +11,10 @@ from minijax_lab.explain.backward import bytes_in_words
 from minijax_lab.explain.backward_rows import GradArgument, GradSum
 from minijax_lab.explain.residuals import Residual
 from minijax_lab.explain.small_values import Values
-from minijax_widgets.glyph import Shape, glyph, text_width, words
-from minijax_widgets.grad_bands import Band
+from minijax_widgets.glyph import Glyph, Shape, glyph, text_width, words
+from minijax_widgets.grad_bands import Band, hands_on, met_told, residual_told
 from minijax_widgets.scene import Placed, Point, Scene, byte_scale, bytes_side
-from minijax_widgets.view import cut
+from minijax_widgets.view import cut, short_name
 
 # More arguments than this stand where their cotangents are complete.
 MOST_ARGUMENTS = 4
@@ -151,9 +151,14 @@ class Picture:
         left = [glyph(a.shape, name=name, scale=scale).w + 16 for name, _, a in names]
         right = [glyph(a.shape, name=name, scale=scale).w + 22 for _, name, a in names]
         # The first of each stand with their middle at their place.
-        room = layout.cotangent - layout.forward + (left[:1] or [0])[0] / 2
+        room = layout.cotangent - self.leftmost - (right[:1] or [0])[0] / 2
         beside = layout.width - layout.cotangent + (right[:1] or [0])[0] / 2 + 22
         return sum(left) <= room and (layout.wide or sum(right) <= beside)
+
+    @property
+    def leftmost(self) -> float:
+        """Where arguments may begin, behind the word that names them."""
+        return 110.0 if self.layout.wide else 4.0
 
     def top_height(self) -> float:
         """How high the arguments stand."""
@@ -301,10 +306,18 @@ class Picture:
     def arguments(self, height: float) -> None:
         """Draws the arguments on the left and their cotangents on the right."""
         scene, layout = self.scene, self.layout
-        scene.band(0, height - GAP, text="arguments" if layout.wide else "")
+        ends = [self.argument(a.shape, a.cotangent).w + 22 for a in self.top]
+        wide = layout.cotangent + sum(ends) - ends[0] / 2
+        room = max(layout.width, wide) - 4
+        scene.band(0, height - GAP, text="arguments" if layout.wide else "", w=room)
         last = max(self.steps.up.values(), default=0)
         middle = (height - GAP) / 2
         x, right = layout.forward, layout.cotangent
+        # So many that they would reach the cotangents begin further left.
+        left = [self.argument(a.shape, a.name) for a in self.top]
+        first = self.argument(self.top[0].shape, self.top[0].cotangent)
+        end = x + sum(one.w + 16 for one in left) - left[0].w / 2
+        x -= max(0.0, end - (right - first.w / 2 - 8))
         for argument in self.top:
             key = self.key(f"a{argument.name}")
             named = self.named(argument.name)
@@ -357,12 +370,13 @@ class Picture:
         scene.width = max(scene.width, right - 22)
         self.lane = height - GAP - 7
 
+    def argument(self, shape: Shape, name: str) -> Glyph:
+        """The glyph of an argument, or of its cotangent, to measure."""
+        return glyph(shape, name=self.named(name), scale=self.layout.scale)
+
     def named(self, name: str) -> str:
-        """An argument's name; on a narrow page the end of a long one, which tells where
-        it lies in a tree."""
-        if self.layout.wide:
-            return cut(name, 14)
-        return name if len(name) <= 8 else f"..{name[-6:]}"
+        """An argument's name, a long one shortened as far as the page needs it."""
+        return short_name(name, 14 if self.layout.wide else 8)
 
     def complete_at(self, argument: GradArgument, last: int) -> int:
         """The step in which an argument's cotangent is complete."""
@@ -768,31 +782,3 @@ def folded(formulas: str, room: int) -> list[str]:
     if at >= 0 and len(formulas) - at - 3 <= room:
         return [formulas[: at + 2], formulas[at + 3 :]]
     return wrap(formulas, room, max_lines=2, placeholder="...")
-
-
-def met_told(found: GradSum) -> str:
-    """Which cotangents meet, in a sentence."""
-    if len(found.rows) == 1:
-        return (
-            f"each turn adds its cotangent of {found.name} to that of the turns before"
-        )
-    where = f" in {found.within}'s transpose" if found.within else ""
-    return f"{len(found.rows)} cotangents of {found.name} add{where} (add_any)"
-
-
-def hands_on(band: Band, home: Band) -> bool:
-    """Whether a band's way back gives a part of a cotangent of another band."""
-    wanted = {name for row in home.rows for name in row.results}
-    return any(name in wanted for row in band.rows for name in row.gives)
-
-
-def residual_told(residual: Residual, times: int) -> str:
-    """A residual in a sentence: what it is, how large, why it is kept."""
-    size = bytes_in_words(residual.bytes)
-    if times > 1:
-        size = f"{size}, {times:,} times"
-    made = f", from {residual.made_by}" if residual.made_by else ""
-    why = "; ".join(residual.reasons[:3])
-    more = len(residual.reasons) - 3
-    why += f"; and {more} more" if more > 0 else ""
-    return f"{residual.name}: {residual.type}, {size}{made}. Kept because of {why}."

@@ -26,7 +26,7 @@ from minijax_lab.explain.residuals import Residual
 from minijax_widgets.code import CodePanes, code_panes, key_of_line, mark_of
 from minijax_widgets.foreign_pane import lost_panes, lost_rows
 from minijax_widgets.frame import Frame, FrameStep, Jump, Pane, Piece, Row, scene_pane
-from minijax_widgets.grad_bands import Band, bands_of
+from minijax_widgets.grad_bands import Band, bands_of, residual_told
 from minijax_widgets.grad_scene import (
     MIDDLE,
     NARROW,
@@ -36,7 +36,6 @@ from minijax_widgets.grad_scene import (
     Steps,
     path_of,
     residual_key,
-    residual_told,
     sum_key,
 )
 from minijax_widgets.scene import Scene

@@ -135,8 +135,10 @@ class PlacementView(View):
 
     def place_told(self, value: PlacedValue) -> str:
         """Returns whether an array is committed, and its memory, in few words."""
-        said = {True: "committed", False: "uncommitted", None: ""}[value.committed]
-        return ", ".join(part for part in (said, value.memory) if part)
+        # What is not committed is told among the remarks.
+        said = "committed" if value.committed else ""
+        memory = f"{value.memory} memory" if value.memory else ""
+        return ", ".join(part for part in (said, memory) if part)
 
     # ---- the picture ---------------------------------------------------------------
 

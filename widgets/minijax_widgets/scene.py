@@ -520,6 +520,14 @@ class Scene:
         given: dict[str, Any] = {"role": "constant", "size": 12, **options}
         return self.text(x, y, text, **given)
 
+    def extent(
+        self, x: float, y: float, w: float, h: float, key: str | Iterable[str]
+    ) -> None:
+        """Says what has to be seen whole when a key lights up; nothing is drawn."""
+        clear = [rect(0, 0, w, h, "none")]
+        self._add(x, y, clear, key, "", clear[0], {"label": ""})
+        self.marks[-1].halo = None
+
     def _add(
         self,
         x: float,

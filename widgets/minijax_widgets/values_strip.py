@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from minijax_lab.explain.small_values import Values
 from minijax_widgets.cells import largest_of, values_parts
 from minijax_widgets.frame import Pane, Row, scene_pane
-from minijax_widgets.glyph import Drawn, line, path, words
+from minijax_widgets.glyph import Drawn, line, path, text_width, words
 from minijax_widgets.scene import Scene, fitting
+from minijax_widgets.view import short_name
 
 TITLE = "values of this step, when it runs"
 # Operands of one equation that have a place.
@@ -127,14 +128,20 @@ class Strip:
     ) -> list[Drawn]:
         """Returns one array with its name, in the middle of its place."""
         kind = self.types.get(name, "")
-        said = fitting(f"{name}:{kind}" if kind else name, wide - 8)
+        letters = int((wide - 8) / text_width("m", 12, True) / 1.05)
+        said = short_name(name, max(4, letters))
+        if kind and len(said) + 1 + len(kind) <= letters:
+            said = f"{said}:{kind}"
         title = words(wide / 2, 13, said, size=12, anchor="middle", mono=True)
         values = self.values.get(name)
         if not values:
             return [title]
         drawn = [title]
         if told := self.reduced(name):
-            drawn.append(words(wide / 2, 29, told, "constant", 11, "middle"))
+            short = told
+            if text_width(told, 11) > wide - 4:
+                short = fitting(told.removeprefix("reduced: "), wide - 4)
+            drawn.append(words(wide / 2, 29, short, "constant", 11, "middle"))
         exact = flow and not any(map(self.reduced, [name, *flow.reads]))
         w, h = self.size(name, wide)
         at = (wide - w) / 2, self.above + (tall - self.above - h) / 2

@@ -17,6 +17,7 @@ import gzip
 import hashlib
 import inspect
 import os
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from html import escape
@@ -283,6 +284,28 @@ def twin(*rows: str) -> str:
 def cut(text: str, width: int) -> str:
     """Returns `text`, or its beginning and three dots, in at most `width` columns."""
     return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def short_name(name: str, width: int) -> str:
+    """Returns the name of a leaf in at most `width` columns, so that leaves of one tree
+    stay apart: of `ct_params['layers'][0]['kernel']` first `ct_layers.0.kernel`, then
+    `ct_l.0.kernel`, then the end."""
+    if len(name) <= width:
+        return name
+    head = "ct_" if name.startswith("ct_") else ""
+    parts = re.findall(r"\w+", name.removeprefix(head))[1:] or [name]
+    for place in range(len(parts)):
+        if len(head) + len(".".join(parts)) <= width:
+            break
+        if place < len(parts) - 1:
+            parts[place] = parts[place][:1] if parts[place].isalpha() else parts[place]
+    path, room = ".".join(parts), width - len(head)
+    if len(path) <= room:
+        return head + path
+    front = ".".join([*parts[:-1], ""])
+    if len(front) + 5 > room:
+        return f"{head}..{path[-(room - 2) :]}"
+    return f"{head}{front}..{path[-(room - 2 - len(front)) :]}"
 
 
 def shortened(rows: list[str], full: bool, first: int = 12, last: int = 5) -> list[str]:

@@ -409,7 +409,9 @@ class CacheWatch:
         for name in names:
             shape = key.avals[key.names.index(name)].shape
             kept = nearest.avals[nearest.names.index(name)].shape
-            if not shape or shape[1:] != kept[1:] or not 0 < shape[0] < kept[0]:
+            if not shape or not kept or shape[1:] != kept[1:]:
+                return ""
+            if not 0 < shape[0] < kept[0]:
                 return ""
             sizes.add(kept[0])
         if calls < SIZES_TO_PAD or len(sizes) != 1:
@@ -464,7 +466,8 @@ class CacheWatch:
                 finding += f"; {avoidable} avoidable"
             unlisted = self.total - sum(call.count for call in calls)
             if unlisted:
-                finding += f"; the last {unlisted:,} are only counted"
+                last = f"last {unlisted:,} are" if unlisted > 1 else "last one is"
+                finding += f"; the {last} only counted"
         telling = next((i for i, call in enumerate(calls) if call.avoidable), None)
         if telling is None:
             missed = [i for i, call in enumerate(calls) if not call.hit]

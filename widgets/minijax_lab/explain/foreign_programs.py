@@ -256,13 +256,15 @@ def leads_to_jax(value: Any, names: Sequence[str], seen: dict[int, Any]) -> bool
             return True
         parts = [vars(value).get(name) for name in names]
         return any(callable(one) and leads_to_jax(one, (), seen) for one in parts)
-    module = getattr(value, "__module__", None) or type(value).__module__
+    code = getattr(value, "__code__", None)
+    module = getattr(value, "__module__", None) or (
+        "" if code else type(value).__module__
+    )
     root = str(module).partition(".")[0]
     if root in ("jax", "jaxlib") or is_jax(value):
         return callable(value)
     if root in ("minijax", "minijax_lab", "minijax_widgets", "numpy", "builtins"):
         return False
-    code = getattr(value, "__code__", None)
     if code is None:
         bound = getattr(value, "__func__", None) or getattr(value, "func", None)
         if bound is not None:

@@ -121,8 +121,8 @@ def record_kernel(
     else:
         eqn, operands = reached(closed, leaves, which)
     if values is None:
-        shapes = [var.aval.shape for var in (*eqn.invars, *eqn.outvars)]
-        values = all(max([len(s), *s]) <= MOST_SHOWN and len(s) < 3 for s in shapes)
+        blocks = [block.sizes for block in eqn.params["grid_mapping"].block_mappings]
+        values = all(max([1, *sizes]) <= MOST_SHOWN for sizes in blocks)
     record = Recorder(eqn, operands, values).recording(function, machine)
     if len(kernels) > 1:
         others = f"kernel {which} of {len(kernels)}, counted from 0: pass which="
@@ -276,7 +276,7 @@ class _Recorder(Watch):
         used = addresses >= 0
         if mask is not None:
             used &= mask
-        if self.values and not way:
+        if self.values and not way and len(self.kept) < MOST_KEPT:
             masked, loaded = self.loads.setdefault(number, ([], []))
             masked.append(addresses[~used])
             loaded.append(addresses[used])

@@ -4,6 +4,8 @@ import { bounds, element, listen, set, svgElement } from "./dom";
 
 /** How much larger than its pane a picture is that gets a map. */
 const LEAST = 1.3;
+/** A pane that is narrower, in pixels, has no room for a map. */
+const LEAST_ROOM = 300;
 /** The longer side of the map, in pixels. */
 const SIDE = 120;
 /** The height of a pane's title, in pixels. */
@@ -30,7 +32,8 @@ export class SmallMap {
     const { section, holder, small } = this;
     const { width, height } = bounds(picture);
     const wide = width / section.clientWidth;
-    holder.hidden = !(Math.max(wide, height / section.clientHeight) > LEAST && wide < Infinity);
+    const needed = Math.max(wide, height / section.clientHeight) > LEAST;
+    holder.hidden = !needed || section.clientWidth < LEAST_ROOM;
     if (holder.hidden) return;
     if (this.#picture !== picture) {
       this.#picture = picture;
@@ -43,15 +46,19 @@ export class SmallMap {
     set(small, "width", Math.max(24, width * scale));
     set(small, "height", Math.max(24, height * scale));
     section.append(holder);
-    // It stands below, or above where it covers fewer marks.
-    const marks = [...picture.children].map(bounds);
-    const [below, above] = [8, section.clientHeight - bounds(small).height - TITLE].map((bottom) => {
-      small.style.bottom = `${bottom}px`;
-      const { left, right, top, bottom: low } = bounds(small);
-      const under = marks.filter((mark) => mark.right > left && mark.left < right && mark.bottom > top && mark.top < low);
-      return under.length;
-    });
-    if (below! <= above!) small.style.bottom = "";
+    // It stands in the corner in which it covers the fewest marks.
+    const marks = [...picture.querySelectorAll("text,.mj-mark,.mj-on *")].map(bounds);
+    let fewest = Infinity;
+    let best = "";
+    for (const right of [8, section.clientWidth - bounds(small).width - 8]) {
+      for (const bottom of [8, section.clientHeight - bounds(small).height - TITLE]) {
+        const at = (small.style.inset = `auto ${right}px ${bottom}px auto`);
+        const box = bounds(small);
+        const under = marks.filter((mark) => mark.right > box.left && mark.left < box.right && mark.bottom > box.top && mark.top < box.bottom);
+        if (under.length < fewest) [fewest, best] = [under.length, at];
+      }
+    }
+    small.style.inset = best;
     this.#follow();
   }
 
