@@ -262,7 +262,7 @@ class Recorder:
                 uses.append(number)
         programs = named_programs(eqn)
         cause = causes.cause_of(eqn)
-        within = self.sources.place(cause and cause.within)
+        within = self.sources.place(cause.within if cause else None)
         equation = Equation(
             id=number,
             parent=parent,

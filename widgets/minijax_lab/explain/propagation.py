@@ -364,7 +364,7 @@ class _Builder:
         asked: list[tuple[int, str, Collective | Part]] = [
             (number, each.opcode, part)
             for number, each in enumerate(self.collectives)
-            for part in each.parts or [each]
+            for part in (*each.parts, *([] if each.parts else [each]))
         ]
         alike: dict[tuple, list[Collective | Part]] = {}
         for _, opcode, part in asked:

@@ -620,7 +620,7 @@ def why_equation(eqn: JaxprEqn) -> WhyRecording:
         if eqn.primitive.name == "add_any":
             story = f"a sum of cotangents, {story}"
     name, what = eqn.primitive.name, meaning(eqn.primitive.name, eqn.params)
-    rules = causes.moments_of(told, sources.place(told and told.within))
+    rules = causes.moments_of(told, sources.place(told.within if told else None))
     order = causes.order_in_words(stack, cause)
     return story_of(name, sources, span, what, story, rules, order, TRACE_AGAIN)
 

@@ -46,19 +46,16 @@ export class SmallMap {
     set(small, "width", Math.max(24, width * scale));
     set(small, "height", Math.max(24, height * scale));
     section.append(holder);
-    // It stands in the corner in which it covers the fewest marks.
+    // It stands below, or above where it covers fewer marks, those that are lit before all.
     const marks = [...picture.querySelectorAll("text,.mj-mark,.mj-on *")].map(bounds);
-    let fewest = Infinity;
-    let best = "";
-    for (const right of [8, section.clientWidth - bounds(small).width - 8]) {
-      for (const bottom of [8, section.clientHeight - bounds(small).height - TITLE]) {
-        const at = (small.style.inset = `auto ${right}px ${bottom}px auto`);
-        const box = bounds(small);
-        const under = marks.filter((mark) => mark.right > box.left && mark.left < box.right && mark.bottom > box.top && mark.top < box.bottom);
-        if (under.length < fewest) [fewest, best] = [under.length, at];
-      }
-    }
-    small.style.inset = best;
+    const { right, top } = bounds(section);
+    const { width: w, height: h } = bounds(small);
+    const under = (bottom: number): number => {
+      const low = top + section.clientHeight - bottom;
+      return marks.filter((mark) => mark.right > right - w && mark.bottom > low - h && mark.top < low).length;
+    };
+    const [best] = [8, section.clientHeight - h - TITLE].sort((a, b) => under(a) - under(b));
+    small.style.bottom = `${best}px`;
     this.#follow();
   }
 

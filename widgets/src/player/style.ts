@@ -207,7 +207,7 @@ stroke-linecap:round;stroke-linejoin:round}
 ?.pane.scene-pane{max-height:max(620px,100vh - 180px)}
 .panes:has(.strip-pane) .pane{max-height:max(360px,100vh - 400px)}
 .map{position:sticky;bottom:0;left:0;height:0}
-?.map svg{position:absolute;|&base;border:1px solid &line;overflow:hidden;cursor:pointer;touch-action:none}
+?.map svg{position:absolute;right:8px;|&base;border:1px solid &line;overflow:hidden;cursor:pointer;touch-action:none}
 ?.map svg:not(:hover){opacity:.8}
 ?.map .halo{display:none}
 ?.map>svg>rect{fill:&value-wash;fill-opacity:.5;stroke:&value;vector-effect:non-scaling-stroke}
@@ -260,7 +260,7 @@ stroke-linecap:round;stroke-linejoin:round}
 ?#sides td:nth-child(n+2){grid-column:2/-1}
 ?#table thead:not(:has(+tbody .size)){display:none}
 ?#grid thead{display:contents}
-?##grid th{white-space:normal;overflow:visible}
+?##grid th{overflow:visible}
 ?#grid th:last-child:nth-child(n+3){display:none}
 .bar>:not(button,[type=range],[aria-label="steps per second"]),.bar button[title=search]~*{order:2}
 .bar button[title=search]{order:1}
@@ -269,8 +269,8 @@ stroke-linecap:round;stroke-linejoin:round}
 .gap{display:none}
 .bar select[title="show only"]{max-width:5.5em}
 .still .head{flex:1 1 230px}}
-@container (max-width:420px){?#grid tr:has(>:nth-child(5)) :first-child:is(td,th){grid-column:1/-1}}
-@container (max-width:260px){?td .size{white-space:normal}}
+@container (max-width:420px){?td .size{white-space:normal}
+?#grid:has(thead) tr:has(>:nth-child(5))>:first-child{grid-column:1/-1}}
 `;
 
 const light = variables(false);
