@@ -361,11 +361,10 @@ class _Builder:
         times, values whose pieces are as large as what is sent are as many as the
         collectives, and both are in the program's order.
         """
-        asked: list[tuple[int, str, Collective | Part]] = [
-            (number, each.opcode, part)
-            for number, each in enumerate(self.collectives)
-            for part in (*each.parts, *([] if each.parts else [each]))
-        ]
+        asked: list[tuple[int, str, Collective | Part]] = []
+        for number, each in enumerate(self.collectives):
+            parts: Sequence[Collective | Part] = each.parts or [each]
+            asked += [(number, each.opcode, part) for part in parts]
         alike: dict[tuple, list[Collective | Part]] = {}
         for _, opcode, part in asked:
             key = (opcode, part.primitive, part.line, part.bytes)
