@@ -193,11 +193,8 @@ def _tag(tracer: Tracer) -> TraceTag:
 
 
 def unzip(pairs: Any) -> tuple[list, list]:
-    firsts, seconds = [], []
-    for first, second in pairs:
-        firsts.append(first)
-        seconds.append(second)
-    return firsts, seconds
+    pairs = tuple(pairs)
+    return [first for first, _ in pairs], [second for _, second in pairs]
 
 
 def jvp(
@@ -503,10 +500,7 @@ def backward_pass(
         with source_info.user_context(eqn.source_info, outer=outer):
             out = eqn.primitive.rebind([read(v) for v in eqn.invars], eqn.params)
         env.update(zip(eqn.outvars, out if eqn.primitive.multiple_results else [out]))
-    for atom, cotangent in zip(jaxpr.outvars, cotangents):
-        target = read(atom)
-        if isinstance(target, Accumulator):
-            target.accum(cotangent)
+    _accumulate_in(map(read, jaxpr.outvars), cotangents)
     for eqn in reversed(linear_eqns):
         cts = [env.pop(var).freeze() for var in eqn.outvars]
         inputs = [v.val if type(v) is Literal else env[v] for v in eqn.invars]
@@ -527,11 +521,15 @@ def transpose_eqn(
     if type(ct) is Zero and not any(is_linear(x) and x.is_ref for x in inputs):
         return
     answers = primitive.transpose(ct, *inputs, **params)
-    if answers is None:
-        return
-    for target, answer in zip(inputs, answers, strict=True):
-        if answer is not None and isinstance(target, Accumulator):
-            target.accum(answer)
+    if answers is not None:
+        _accumulate_in(inputs, answers)
+
+
+def _accumulate_in(targets: Iterable[Any], cotangents: Sequence[Any]) -> None:
+    """Add cotangents to those of the targets that are accumulators."""
+    for target, cotangent in zip(targets, cotangents, strict=True):
+        if isinstance(target, Accumulator):
+            target.accum(cotangent)
 
 
 def transposed_inputs(args: Sequence[Any]) -> list[Any]:
@@ -576,7 +574,11 @@ def _transpose_jaxpr(
         if kind is None or kind.in_place
     ]
     ct_avals = [aval.to_ct_aval() for aval in closed.out_avals]
-    in_avals += [aval for aval, zero in zip(ct_avals, zero_cts) if not zero]
+    in_avals += [  # `linear_transpose` has cotangents of integers, which are integers
+        aval if dtypes.is_float0(ct_aval.dtype) else ct_aval
+        for aval, ct_aval, zero in zip(closed.out_avals, ct_avals, zero_cts)
+        if not zero
+    ]
 
     def transposed(*args: Any) -> list[Any]:
         rest = iter(args)

@@ -400,8 +400,8 @@ def _jit_type(*avals, jaxpr: ClosedJaxpr, **_) -> tuple:
 
 
 @Hook
-def constrained(value: Any, sharding: Any) -> Any:
-    """Constrain a tracer, or a StableHLO value, to a sharding.
+def constrained(value: Any, sharding: Any, layout: Any) -> Any:
+    """Constrain a tracer, or a StableHLO value, to a sharding, and a layout or None.
 
     Called where a jit with shardings is transformed or lowered.
     `programs/sharding/jit_shardings.py` attaches it; without it no jit has shardings.
@@ -409,12 +409,10 @@ def constrained(value: Any, sharding: Any) -> Any:
     raise NotImplementedError("in_shardings and out_shardings need programs/sharding.")
 
 
-def _cut(values: Sequence[Any], shardings: tuple) -> Sequence[Any]:
-    if _none_given(shardings):
-        return values
+def _cut(values: Sequence[Any], shardings: tuple, layouts: tuple) -> list[Any]:
     return [
-        value if sharding is UNSPECIFIED else constrained.run(value, sharding)
-        for value, sharding in zip(values, shardings, strict=True)
+        value if sharding is UNSPECIFIED else constrained.run(value, sharding, layout)
+        for value, sharding, layout in zip(values, shardings, layouts, strict=True)
     ]
 
 
@@ -423,9 +421,10 @@ def _none_given(shardings: tuple) -> bool:
 
 
 def plain(params: dict[str, Any]) -> dict[str, Any]:
-    """The parameters of an equivalent equation without shardings."""
-    ins, outs = params["in_shardings"], params["out_shardings"]
-    if _none_given(ins) and _none_given(outs):
+    """The parameters of an equivalent equation without shardings and layouts."""
+    ins = params["in_shardings"], params["in_layouts"]
+    outs = params["out_shardings"], params["out_layouts"]
+    if _none_given(ins[0]) and _none_given(outs[0]):
         return params
     closed = _with_shardings_inside(params["jaxpr"], ins, outs)
     return with_program(params, closed, params["donated_invars"])
@@ -436,7 +435,7 @@ def _with_shardings_inside(closed: ClosedJaxpr, ins: tuple, outs: tuple) -> Clos
     params = jit_params(closed, "sharded")
 
     def program(*args: Any) -> Sequence[Any]:
-        return _cut(jit_p.bind(*_cut(args, ins), **params), outs)
+        return _cut(jit_p.bind(*_cut(args, *ins), **params), *outs)
 
     return ClosedJaxpr(*partial_eval.trace_to_jaxpr(program, closed.in_avals))
 
@@ -587,9 +586,10 @@ jit_p.partial_eval = _jit_partial_eval
 def _jit_dce(used, eqn) -> JaxprEqn | None:
     closed, used_inputs = partial_eval.dce_closed_jaxpr(eqn.params["jaxpr"], used)
     params = with_program(eqn.params, closed)
-    for name in ("donated_invars", "in_shardings"):
+    for name in ("donated_invars", "in_shardings", "in_layouts"):
         params[name] = tuple(compress(eqn.params[name], used_inputs))
-    params["out_shardings"] = tuple(compress(eqn.params["out_shardings"], used))
+    for name in ("out_shardings", "out_layouts"):
+        params[name] = tuple(compress(eqn.params[name], used))
     invars = list(compress(eqn.invars, used_inputs))
     outvars = list(compress(eqn.outvars, used))
     effects = of_equation(closed.jaxpr, invars)
@@ -616,6 +616,6 @@ jit_p.pretty = _jit_pretty
 
 @jit_p.def_lowering
 def _jit_lowering(ctx, *operands, jaxpr: ClosedJaxpr, **params) -> Sequence[Any]:
-    cut = _cut(operands, params["in_shardings"])
+    cut = _cut(operands, params["in_shardings"], params["in_layouts"])
     results = ctx.call(jaxpr, params["name"], *cut)
-    return _cut(results, params["out_shardings"])
+    return _cut(results, params["out_shardings"], params["out_layouts"])

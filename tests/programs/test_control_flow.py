@@ -550,6 +550,21 @@ def test_linear_transpose_through_a_counted_loop():
     )
 
 
+def test_linear_transpose_of_integers():
+    def program(lib):
+        def call(wrap):
+            fun = wrap(lambda x, y: (2 * x + y, lib.lax.convert_element_type(y, int)))
+            return lib.linear_transpose(fun, x, x)((x, x))
+
+        x = np.arange(3, dtype=np.int32)
+        return lambda: [
+            call(lib.jit),
+            call(lambda f: lambda *a: lib.lax.cond(True, f, lambda x, y: (y, x), *a)),
+        ]
+
+    same_values(program)
+
+
 def test_jax_is_what_it_is_compared_with():
     assert LIBRARIES == (minijax, jax)
 

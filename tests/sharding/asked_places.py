@@ -93,6 +93,48 @@ _both(
         out_sharding=lib.P("x"),
     )(x),
 )
+
+
+def _abstract(lib, *spec):
+    """A sharding over the mesh in use, which names no devices."""
+    return lib.Named(lib.sharding.get_abstract_mesh(), lib.P(*spec))
+
+
+def _used(lib):
+    return lib.sharding.get_mesh()
+
+
+def _refused(function, *args):
+    """Whether it raises a ValueError; jax has a class of its own at times."""
+    try:
+        return f"{function(*args)} is accepted"
+    except ValueError:
+        return "refused"
+
+
+_both(
+    full_of_types=lambda lib, x: lib.jnp.full((8,), 2.0, device=_abstract(lib, "x")),
+    arange_of_types=lambda lib, x: lib.jnp.arange(8, device=_abstract(lib, "x")),
+    lax_full_of_types=lambda lib, x: lib.lax.full(
+        (8,), 2, sharding=_abstract(lib, "x")
+    ),
+    full_like_of_types=lambda lib, x: lib.mj.jit(
+        lambda x: lib.lax.full_like(x, 2, sharding=_abstract(lib, "y", "x"))
+    )(x),
+    zeros_over_another_mesh=lambda lib, x: lib.mj.jit(
+        lambda: lib.jnp.zeros(8, out_sharding=lib.on("i", mesh=lib.line))
+    )(),
+    uneven_put=lambda lib, x: _refused(
+        lib.mj.jit(lambda y: lib.mj.device_put(y, lib.P("x"))), lib.numbers(7)
+    ),
+    uneven_arange=lambda lib, x: _refused(
+        lib.mj.jit(lambda: lib.jnp.arange(7, device=lib.on("x", mesh=_used(lib))))
+    ),
+    uneven_struct=lambda lib, x: _refused(
+        lib.mj.jit(lambda y: y).lower,
+        lib.mj.ShapeDtypeStruct((7, 8), np.float32, sharding=x.sharding),
+    ),
+)
 CASES.update(
     struct_of_a_word=lambda lib: str(_struct(lib, sharding="x")),
     struct_of_a_spec=lambda lib: str(_struct(lib, sharding=lib.P("x"))),

@@ -149,6 +149,19 @@ def test_derivatives_refuse_layouts():
     np.testing.assert_allclose(found[1], X * np.cos(X), rtol=1e-6)
 
 
+def test_a_jit_in_a_program_keeps_its_layouts():
+    """As constraints; jax writes a word that XLA reads of whole programs only."""
+    inner = mj.jit(lambda x: (x * x, x), in_shardings=COLUMNS, out_shardings=COLUMNS)
+    outer = mj.jit(lambda x: inner(x)[0] + 1)
+    slope = mj.jit(mj.grad(lambda x: inner(x)[0].sum()))
+    for program, kept, value in ((outer, 2, X * X + 1), (slope, 3, 2 * X)):
+        lowered = program.lower(X)
+        assert lowered.as_text().count("@LayoutConstraint") >= kept
+        assert "{0,1}" in lowered.compile().as_text()
+        np.testing.assert_array_equal(program(X), value)
+        assert order(program(X)) == (0, 1)
+
+
 def test_a_constraint_names_the_way_to_a_layout():
     with pytest.raises(TypeError, match=r"with_layout_constraint\(x, layout\)"):
         mj.lax.with_sharding_constraint(X, COLUMNS)

@@ -15,6 +15,7 @@ from minijax.compile import array_transfers, placing
 from minijax.core import dtypes, trees
 from minijax.core.array import Array
 from minijax.core.language import Tracer
+from minijax.core.rules import final_sharding
 from minijax.core.shaping import convert_element_type_to
 from minijax.numpy import arguments, promotion
 from minijax.numpy.shapes.broadcasting import broadcast_to
@@ -65,7 +66,7 @@ def array(
         raise NotImplementedError("Only implemented for order='K': leave order out")
     if dtype is not None:
         dtype = element_types.check_and_canonicalize_user_dtype(dtype, "array")
-    _refuse_both(device, out_sharding)
+    device, out_sharding = _places("array", device, out_sharding)
     object = promotion.unwrap_jax_array(object)
     if copy and isinstance(object, np.ma.MaskedArray):
         object = np.array(object)  # as in JAX, the one place that drops the mask
@@ -94,12 +95,8 @@ def put_on(result: Array, device: Any) -> Array:
         )
     mesh = get_abstract_mesh()
     if isinstance(device, NamedSharding) and mesh._any_axis_explicit:
-        if device.mesh.abstract_mesh != mesh:
-            raise ValueError(
-                f"The mesh in use, {mesh}, should match the mesh of device={device}. "
-                "Set that one: `with minijax.set_mesh(mesh):`."
-            )
-        if mesh.are_all_axes_explicit:
+        if mesh.are_all_axes_explicit or device.mesh.abstract_mesh != mesh:
+            final_sharding(device, "device")  # raises for another mesh
             return placed(result, device)
     # Outside of a program, what follows moves it to another memory.
     return placing.device_put(with_sharding_constraint(result, device), device)
@@ -129,9 +126,7 @@ def _from_data(object: Any, dtype: Any, copy: bool) -> Any:
         result = array_copy(object) if copy else object
         return result if dtype is None else convert_element_type_to(result, dtype)
     if isinstance(object, _python_scalars):
-        if dtype is None:
-            return lax.stage(object)
-        return lax.stage(np.asarray(object, dtype=dtype))
+        return lax.stage(object if dtype is None else np.asarray(object, dtype=dtype))
     if isinstance(object, (np.ndarray, np.generic)):
         cast = dtype is not None and object.dtype != dtype
         return lax.stage(np.asarray(object).astype(dtype) if cast else object)
@@ -296,7 +291,7 @@ def _filled(
     name: str, shape, value, dtype, device, out_sharding, like: Any = None
 ) -> Array:
     """`value` everywhere; shape and dtype are those of `like` if they are not given."""
-    _refuse_both(device, out_sharding)
+    device, out_sharding = _places(name, device, out_sharding)
     if dtype is not None:
         dtype = element_types.check_and_canonicalize_user_dtype(dtype, name)
     if shape is not None or like is None:
@@ -322,12 +317,17 @@ def _filled(
     return placed(result, device)
 
 
-def _refuse_both(device: Any, out_sharding: Any) -> None:
+def _places(name: str, device: Any, out_sharding: Any) -> tuple[Any, Any]:
+    """Both, of which one is None. A sharding without devices can only be in a type."""
     if device is not None and out_sharding is not None:
         raise ValueError(
             "Only one of `device` or `out_sharding` can be set. Got "
             f"device={device} and out_sharding={out_sharding}"
         )
+    if isinstance(device, NamedSharding) and not device._is_concrete:
+        device, out_sharding = None, device
+    final_sharding(out_sharding, name)  # raises for axes that no type shows
+    return device, out_sharding
 
 
 def zeros(
@@ -442,7 +442,7 @@ def arange(
     With one argument, that is `stop`, and counting starts at zero. The arguments must
     be known while tracing, since they make the shape; ConcretizationTypeError if not.
     """
-    _refuse_both(device, out_sharding)
+    device, out_sharding = _places("arange", device, out_sharding)
     if start is None:
         raise TypeError("jnp.arange needs a number as its first argument, not None.")
     if dtype is not None:

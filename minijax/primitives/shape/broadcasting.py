@@ -165,12 +165,12 @@ def full(
     of_mesh = isinstance(sharding, NamedSharding)
     if sharding is None or (of_mesh and sharding.mesh.empty):
         return broadcast(value, shape)
-    if isinstance(sharding, PartitionSpec):
+    if isinstance(sharding, PartitionSpec) or (of_mesh and not sharding._is_concrete):
         return broadcast(value, shape, out_sharding=sharding)
     cut = sharding if of_mesh and sharding.mesh.explicit_axes else None
     if isinstance(value, Tracer) or state.trace is not eval_trace:
         return broadcast(value, shape, out_sharding=cut)
-    aval = get_aval(value).update(shape=shape)
+    aval = get_aval(value).update(shape=shape, weak_type=False)  # as in JAX
     where = {"devices": (sharding,), "srcs": (None,), "copy_semantics": (None,)}
     [[aval], _] = type_of_application(device_put_p, (aval,), where)
     return _full_on(aval, value, sharding)
@@ -200,7 +200,7 @@ def full_like(
     `x` is anything with a shape and a dtype; `dtype` and `shape` override its own.
     Where an array `x` is committed to devices, the new one lies on them, too.
     """
-    if dtype is None and shape is None and isinstance(x, Tracer):
+    if dtype is shape is sharding is None and isinstance(x, Tracer):
         if type(fill_value) in _fast_fills and not dtypes.is_extended(x.aval.dtype):
             return shaping.filled_like(x, fill_value)
     new_shape = _shape_like(x) if shape is None else canonicalize_shape(shape)

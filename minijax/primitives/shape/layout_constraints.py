@@ -39,10 +39,15 @@ def _batch(axis_data: Any, args: Any, dims: Any, *, layout: Layout) -> Any:
 
 @layout_constraint_p.def_lowering
 def _lowering(ctx: Any, x: Any, *, layout: Layout) -> Any:
+    return in_layout(x, layout)
+
+
+def in_layout(x: Any, layout: Layout) -> Any:
+    """A value of StableHLO, which XLA shall keep in a layout."""
     fastest_first = layout.major_to_minor[::-1]
     return hlo_parts.custom_call(
         "LayoutConstraint",
-        [ctx.result_type()],
+        [x.type],
         [x],
         None,
         api_version=1,

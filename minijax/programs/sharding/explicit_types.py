@@ -111,7 +111,7 @@ def typed(aval: Any, sharding: Any) -> Any:
 
 
 def _struct_aval(struct: ShapeDtypeStruct) -> Any:
-    return typed(struct_aval(struct), struct.sharding)
+    return _moved(struct_aval(struct), struct.sharding)
 
 
 enter(aval_of_description, ShapeDtypeStruct, _struct_aval)
@@ -212,11 +212,17 @@ class Cuts(TypeExtension):
     def final(self, place: Any, name: str) -> Any:
         """A spec alone means the mesh in use; types have the axes without devices.
 
-        Raises ValueError for mesh axes that types do not show.
+        Raises ValueError for mesh axes that types do not show, or of another mesh.
         """
         if place is None:
             return None
-        given = given_sharding(place, name)
+        given, mesh = given_sharding(place, name), get_abstract_mesh()
+        both_auto = mesh.are_all_axes_auto and given.mesh.are_all_axes_auto
+        if name != "reshard" and not (mesh.empty or both_auto or mesh == given.mesh):
+            raise errors.value_error(
+                f"The mesh in use, {mesh}, should match the mesh of {place}, which "
+                f"{name} got. Set that one: `with minijax.set_mesh(mesh):`."
+            )
         kinds = given.mesh._name_to_type
         named = [axis for part in given.spec.partitions for axis in cuts.axes_in(part)]
         shown = (AxisType.Explicit, None)  # None: not an axis, but UNCONSTRAINED
@@ -309,7 +315,12 @@ def _on_mesh(out: Any, mesh: Any) -> Any:
 
 
 def _moved(aval: Any, place: Any) -> Any:
-    """The type of a value that `device_put` moves."""
+    """The type of a value that is to lie so.
+
+    Raises IndivisibleError (a ValueError) if a dimension cannot be cut evenly.
+    """
+    if isinstance(place, NamedSharding):
+        place.shard_shape(aval.shape)
     return aval if place is None else typed(aval, place)
 
 

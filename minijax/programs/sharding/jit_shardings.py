@@ -22,10 +22,12 @@ from minijax.core.array import Array, wrap_as
 from minijax.core.autodiff import JVPTrace
 from minijax.core.jit import UNSPECIFIED, JitFunction, Traced
 from minijax.core.language import Tracer, eval_trace, get_aval, is_tracer, physical_aval
+from minijax.core.partial_eval import DynamicJaxprTrace
 from minijax.core.signatures import Bound, JitOptions
 from minijax.core.state import state
 from minijax.core.trees import broadcast_prefix_to_treedef, tree_flatten, tree_unflatten
 from minijax.primitives.refs.mutable_arrays import Ref
+from minijax.primitives.shape.layout_constraints import in_layout, layout_constraint_p
 from minijax.programs.sharding.constraints import (
     check_not_manual,
     constrain,
@@ -123,14 +125,8 @@ class ShardedJitFunction(JitFunction):
     def _bind(self, args: tuple, kwargs: dict) -> Any:
         given = self._options.in_shardings, self._options.out_shardings
         places = [place for each in given if each is not None for place in each[0]]
-        if isinstance(state.trace, JVPTrace) and any(
-            isinstance(getattr(place, "layout", None), Layout) for place in places
-        ):
-            raise NotImplementedError(
-                "The derivative of a jit with layouts would drop them. Leave them out "
-                "of this jit, and move what it takes or gives: "
-                "`device_put(result, format)`."
-            )
+        if any(isinstance(getattr(p, "layout", None), Layout) for p in places):
+            _refuse_derivative(state.trace)
         return super()._bind(args, kwargs)
 
     def _moved(self, args: tuple, kwargs: dict) -> tuple:
@@ -185,6 +181,22 @@ class ShardedJitFunction(JitFunction):
         if given is None:
             return [None] * len(traced.closed.out_avals)
         return _for_leaves(given, traced.out_tree, "out_shardings")
+
+
+def _refuse_derivative(trace: Any) -> None:
+    """NotImplementedError for derivatives of a jit with layouts, outside of a program.
+
+    Within one its layouts are constraints, which have derivatives.
+    """
+    base = trace
+    while isinstance(base, JVPTrace):
+        base = base.parent
+    if base is not trace and not isinstance(base, DynamicJaxprTrace):
+        raise NotImplementedError(
+            "The derivative of a jit with layouts would drop those of its results. "
+            "Leave them out of this jit, and move what it takes or gives: "
+            "`device_put(result, format)`. Or take the derivative within a jit."
+        )
 
 
 errors.boundaries.add(ShardedJitFunction.__call__.__code__)
@@ -313,8 +325,12 @@ def jit_with_shardings(
 
 
 @pjit.constrained.attach
-def constrained(value: Any, sharding: Any) -> Any:
-    """A value, traced or of StableHLO, with what says how it is cut."""
-    if isinstance(value, hlo.ir.Value):
-        return constrain(value, sharding)
-    return with_sharding_constraint(value, sharding)
+def constrained(value: Any, sharding: Any, layout: Any) -> Any:
+    """A value, traced or of StableHLO, with what says how it is cut and how it lies."""
+    written = isinstance(value, hlo.ir.Value)
+    value = (constrain if written else with_sharding_constraint)(value, sharding)
+    if not isinstance(layout, Layout):
+        return value
+    if written:
+        return in_layout(value, layout)
+    return layout_constraint_p.bind(value, layout=layout)
