@@ -5,6 +5,7 @@ In JAX: `jax/_src/compiler.py`, `compile_or_get_cached`.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Sequence
 from typing import Any
 
@@ -14,6 +15,9 @@ from minijax.core import compiler, errors, lowering
 from minijax.core.state import state
 from minijax.values.symbolic_sizes import SymbolicSize
 
+# Contexts of programs that name what only this process has, beside callbacks.
+private_contexts: weakref.WeakSet[Any] = weakref.WeakSet()
+
 
 def load_or_compile(
     lowered: lowering.Lowered, devices: Sequence[Any], settings: BuildSettings
@@ -22,7 +26,8 @@ def load_or_compile(
 
     ValueError for a program with symbolic sizes.
 
-    A program with callbacks is never kept: it calls functions of this process.
+    A program with callbacks, or in `private_contexts`, is never kept: it calls
+    functions of this process, or has a name that no other process will look for.
     """
     if SymbolicSize.made and dynamic_shapes.has_unknown_sizes(lowered.module):
         raise ValueError(
@@ -32,9 +37,7 @@ def load_or_compile(
         )
     try:
         with lowered.context:
-            return _load_or_compile(
-                lowered.module, devices, settings, lowered.host_callbacks
-            )
+            return _load_or_compile(lowered, devices, settings)
     except errors.JaxRuntimeError as error:
         if settings.options:
             error.add_note(f"It was compiled with compiler_options={settings.options}.")
@@ -42,11 +45,13 @@ def load_or_compile(
 
 
 def _load_or_compile(
-    module: Any, devices: Any, settings: Any, host_callbacks: Any
+    lowered: lowering.Lowered, devices: Any, settings: Any
 ) -> compiler.Executable:
+    module, callbacks = lowered.module, lowered.host_callbacks
     directory = state.compilation_cache_dir
-    if not directory or not state.enable_compilation_cache or host_callbacks:
-        return compiler.compile_module(module, devices, settings, host_callbacks)
+    private = callbacks or lowered.context in private_contexts
+    if not directory or not state.enable_compilation_cache or private:
+        return compiler.compile_module(module, devices, settings, callbacks)
     policy = disk_cache.Policy(
         directory,
         state.persistent_cache_min_compile_time_secs,

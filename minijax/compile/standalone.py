@@ -21,7 +21,12 @@ from minijax.values.symbolic_solving import Describe, equations, symbolic_axes
 
 
 def standalone(lowered: lowering.Lowered, describe: Describe) -> bytes:
-    """The lowered program as a portable artifact, with its constants in it.
+    """The lowered program as a portable artifact, with its constants in it."""
+    return portable_artifacts.to_bytes(with_constants(lowered, describe))
+
+
+def with_constants(lowered: lowering.Lowered, describe: Describe) -> Any:
+    """The module of a lowered program, changed: its constants are written into it.
 
     Its `main` computes the variables of symbolic sizes from the shapes of the
     arguments, and asserts that all shapes fit.
@@ -60,7 +65,7 @@ def standalone(lowered: lowering.Lowered, describe: Describe) -> bytes:
         if result_attributes is not None:
             kept = list(result_attributes)[leading:]
             main.attributes["res_attrs"] = hlo.ir.ArrayAttr.get(kept)
-        return portable_artifacts.to_bytes(module)
+        return module
 
 
 def _sizes_of_arguments(

@@ -8,6 +8,7 @@ import importlib
 import json
 import pathlib
 import re
+import tempfile
 
 CASES = {}
 
@@ -223,6 +224,16 @@ def a_small_constant(lib):
 
 
 @case
+def a_large_constant(lib):
+    rows = lib.jnp.asarray(lib.numbers(64, 64))
+
+    def partition(mesh, ins, out):
+        return mesh, lambda x: x * rows[:2, :4], out.sharding, shardings(lib, ins)
+
+    return doubled(lib, "i j -> i j", partition)
+
+
+@case
 def shardings_of_xla(lib):
     kinds = []
 
@@ -248,6 +259,31 @@ def compiled_after_its_function_is_gone(lib):
         from minijax.programs.sharding import own_partitions
 
         assert not own_partitions._rules
+    return [found]
+
+
+@case
+def not_in_the_cache_on_disk(lib):
+    """No other process would find the file; a program beside it has one."""
+    x, function = lib.put(lib.numbers(8, 8), "x"), transform(lib)
+    if lib.name == "jax":
+        return [function(x)]
+    with tempfile.TemporaryDirectory() as folder:
+        flags = {
+            "jax_compilation_cache_dir": folder,
+            "jax_persistent_cache_min_compile_time_secs": 0,
+            "jax_persistent_cache_min_entry_size_bytes": 0,
+        }
+        before = {name: getattr(lib.mj.config, name) for name in flags}
+        for name, value in flags.items():
+            lib.mj.config.update(name, value)
+        found = lib.mj.jit(function)(x)
+        none = [*pathlib.Path(folder).iterdir()]
+        lib.mj.jit(lambda x: x * 2)(x)
+        some = [*pathlib.Path(folder).iterdir()]
+        for name, value in before.items():
+            lib.mj.config.update(name, value)
+    assert not none and some, none
     return [found]
 
 

@@ -16,10 +16,11 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from minijax.backend import hlo_parts
+from minijax.compile import caching, standalone
 from minijax.core import errors, hlo
 from minijax.core.jit import make_jaxpr
 from minijax.core.language import Primitive, ShapedArray, is_tracer, register
-from minijax.core.lowering import is_free_constant, lower_to_module, tensor_type
+from minijax.core.lowering import lower_to_module, tensor_type
 from minijax.core.runtime import HloSharding, xc
 from minijax.core.signatures import fun_name
 from minijax.core.state import state
@@ -220,11 +221,6 @@ class _Rule:
                 "Mismatch in result shapes of the partitioned function: it returns "
                 f"{found}, and its parts of the result are {wanted}."
             )
-        if any(map(is_free_constant, closed.consts)):
-            raise errors.value_error(
-                "The partitioned function closes over a large array. Pass it to "
-                "custom_partitioning as an argument."
-            )
         with manual_lowering.mesh_being_lowered(mesh, mesh.axis_names):
             lowered = lower_to_module(closed, _NAME, self.platform, keep_unused=True)
         if lowered.host_callbacks:
@@ -232,7 +228,8 @@ class _Rule:
                 "The partitioned function calls Python, which XLA cannot put into its "
                 "program. Use debug.print and callbacks outside of custom_partitioning."
             )
-        return hlo.module_to_bytes(lowered.module), in_cuts, out_cuts
+        module = standalone.with_constants(lowered, lambda *_: "")
+        return hlo.module_to_bytes(module), in_cuts, out_cuts
 
 
 def _for_xla(tree: Any, shardings: Any, shapes: Any, count: int) -> list[Any]:
@@ -292,6 +289,7 @@ def _lowering(ctx: Any, *operands: Any, **params: Any) -> Any:
     text = uuid.uuid4().hex  # unique: a cached file cannot call these functions
     _rules[text.encode()] = rule
     weakref.finalize(hlo.ir.Context.current, _rules.pop, text.encode())
+    caching.private_contexts.add(hlo.ir.Context.current)
     types = list(map(tensor_type, call.out_avals))
     out = hlo_parts.custom_call(
         _TARGET,
