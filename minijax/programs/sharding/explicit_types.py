@@ -216,11 +216,12 @@ class Cuts(TypeExtension):
         """
         if place is None:
             return None
-        given, mesh = given_sharding(place, name), get_abstract_mesh()
-        both_auto = mesh.are_all_axes_auto and given.mesh.are_all_axes_auto
-        if name != "reshard" and not (mesh.empty or both_auto or mesh == given.mesh):
+        given, used = given_sharding(place, name), get_abstract_mesh()
+        types = {*used.axis_types, *given.mesh.axis_types}
+        typed_ = AxisType.Explicit in types and AxisType.Manual not in types
+        if typed_ and not used.empty and used != given.mesh and name != "reshard":
             raise errors.value_error(
-                f"The mesh in use, {mesh}, should match the mesh of {place}, which "
+                f"The mesh in use, {used}, should match the mesh of {place}, which "
                 f"{name} got. Set that one: `with minijax.set_mesh(mesh):`."
             )
         kinds = given.mesh._name_to_type
