@@ -37,11 +37,6 @@ def _batch(axis_data: Any, args: Any, dims: Any, *, layout: Layout) -> Any:
     return layout_constraint_p.bind(x, layout=batched), dim
 
 
-@layout_constraint_p.def_lowering
-def _lowering(ctx: Any, x: Any, *, layout: Layout) -> Any:
-    return in_layout(x, layout)
-
-
 def in_layout(x: Any, layout: Layout) -> Any:
     """A value of StableHLO, which XLA shall keep in a layout."""
     fastest_first = layout.major_to_minor[::-1]
@@ -54,6 +49,9 @@ def in_layout(x: Any, layout: Layout) -> Any:
         operand_layouts=[fastest_first],
         result_layouts=[fastest_first],
     )
+
+
+layout_constraint_p.def_lowering(lambda ctx, x, *, layout: in_layout(x, layout))
 
 
 def with_layout_constraint(x: Any, layouts: Any) -> Any:

@@ -287,10 +287,7 @@ def _partial_eval_custom(saveable, unknown, inst, eqn) -> tuple:
                 params["jaxpr"], tuple(unknown), tuple(inst), saveable
             )
         )
-        new = [
-            a is None and b is None
-            for a, b in zip(from_input, from_output, strict=True)
-        ]
+        new = [a is b is None for a, b in zip(from_input, from_output, strict=True)]
         known, staged, new_specs = _joined(known, staged, new, params)
     ins, outs = params["in_specs"], params["out_specs"]
     known_in, known_specs = where_not(unknown, eqn.invars), where_not(unknown, ins)
@@ -300,25 +297,20 @@ def _partial_eval_custom(saveable, unknown, inst, eqn) -> tuple:
         language.Var(whole_type(aval, spec, mesh, manual))
         for aval, spec in zip(known.out_avals, new_specs)
     ]
+    taken = list(zip(known_in, known_specs))
+    given = list(zip(known_out, known_out_specs))
     fresh = iter(zip(new_vars, new_specs))
-    saved, saved_specs = [], []
-    for source_in, source_out in zip(from_input, from_output):
-        if source_out is not None:
-            var, spec = known_out[source_out], known_out_specs[source_out]
-        elif source_in is not None:
-            var, spec = known_in[source_in], known_specs[source_in]
-        else:
-            var, spec = next(fresh)
-        saved.append(var)
-        saved_specs.append(spec)
+    saved, saved_specs = autodiff.unzip(
+        given[b] if b is not None else next(fresh) if a is None else taken[a]
+        for a, b in zip(from_input, from_output)
+    )
     eqn_known = eqn.replace(
         invars=known_in,
         outvars=[*new_vars, *known_out],
         params=with_specs(params, known, known_specs, [*new_specs, *known_out_specs]),
     )
-    staged_in = [*saved, *where(inst, eqn.invars)]
     eqn_staged = eqn.replace(
-        invars=staged_in,
+        invars=[*saved, *where(inst, eqn.invars)],
         outvars=where(inst_out, eqn.outvars),
         params=with_specs(
             params, staged, [*saved_specs, *where(inst, ins)], where(inst_out, outs)

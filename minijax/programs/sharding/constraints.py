@@ -67,7 +67,7 @@ def _constrained(x: Any, place: Any) -> Any:
         return x
     sharding = sharding_of(place, "with_sharding_constraint", mesh_of_constraints())
     aval = get_aval(x)
-    free: frozenset[int] = frozenset()
+    mesh, free = get_abstract_mesh(), frozenset[int]()
     if isinstance(sharding, NamedSharding):
         try:
             sharding.check_compatible_aval(aval.shape)
@@ -76,11 +76,8 @@ def _constrained(x: Any, place: Any) -> Any:
                 "One of with_sharding_constraint arguments is incompatible with its "
                 f"sharding annotation {sharding}: {error} Shorten the spec."
             ) from None
-        free = frozenset(
-            dimension
-            for dimension, part in enumerate(sharding.spec.partitions)
-            if part is PartitionSpec.UNCONSTRAINED
-        )
+        unknown, parts = PartitionSpec.UNCONSTRAINED, sharding.spec.partitions
+        free = frozenset(axis for axis, part in enumerate(parts) if part is unknown)
         refuse_empty(sharding, "with_sharding_constraint")
         if sharding.spec.unreduced or sharding.spec.reduced:
             raise errors.value_error(
@@ -89,16 +86,13 @@ def _constrained(x: Any, place: Any) -> Any:
             )
         check_not_manual(sharding, "with_sharding_constraint")
         if state.trace is language.eval_trace:
-            if isinstance(sharding.mesh, AbstractMesh) and isinstance(
-                getattr(x, "sharding", None), SingleDeviceSharding
-            ):
+            alone = isinstance(getattr(x, "sharding", None), SingleDeviceSharding)
+            if alone and isinstance(sharding.mesh, AbstractMesh):
                 raise errors.type_error(
                     f"with_sharding_constraint got {sharding}, which names no devices, "
                     "for an array on one device. Give a mesh with devices."
                 )
             sharding.shard_shape(aval.shape)
-    mesh = get_abstract_mesh()
-    if isinstance(sharding, NamedSharding):
         if mesh.are_all_axes_explicit and not mesh.empty:
             _check_same(aval, sharding)
             return x

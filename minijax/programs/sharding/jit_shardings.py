@@ -137,10 +137,8 @@ class ShardedJitFunction(JitFunction):
             return args
         self._signature.types_of(leaves, args, kwargs, get_aval)
         wanted = self._wanted(bound, kwargs)
-        if self._options.device is None:
-            moved = list(map(_moved, leaves, wanted))
-        else:
-            moved = list(map(placing.device_put, leaves, wanted))
+        move = _moved if self._options.device is None else placing.device_put
+        moved = list(map(move, leaves, wanted))
         if all(map(operator.is_, moved, leaves)):
             return args
         return self._signature.arguments(bound, moved)[0]

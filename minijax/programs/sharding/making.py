@@ -5,7 +5,7 @@ In JAX: `jax/_src/array.py`, `make_array_from_callback` and others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -159,13 +159,11 @@ def make_array_from_process_local_data(
     data = np.asarray(local_data)
     owned = sharding.addressable_devices
     factors = _processes_along(sharding, data.ndim, owned)
-    if global_shape is None:
-        shape = tuple(n * k for n, k in zip(data.shape, factors))
-    else:
-        shape = tuple(
-            n * k if size is None else size
-            for size, n, k in zip(global_shape, data.shape, factors, strict=True)
-        )
+    wanted = (None,) * data.ndim if global_shape is None else global_shape
+    shape = tuple(
+        n * k if size is None else size
+        for size, n, k in zip(wanted, data.shape, factors, strict=True)
+    )
     if shape == data.shape:  # every process has the whole
         return make_array_from_callback(shape, sharding, lambda index: data[index])
     indices = sharding.addressable_devices_indices_map(shape)
@@ -190,11 +188,9 @@ def _processes_along(sharding: Any, ndim: int, owned: set) -> list[int]:
     """How many times longer the whole is than this process's part, by dimension."""
     probe = tuple(sharding.parts(ndim))
     indices = sharding.devices_indices_map(probe)
-    factors = []
-    for axis in range(ndim):
-        everywhere = {index[axis].start for index in indices.values()}
-        here = {
-            index[axis].start for device, index in indices.items() if device in owned
-        }
-        factors.append(len(everywhere) // len(here))
-    return factors
+    here = [index for device, index in indices.items() if device in owned]
+
+    def count(found: Iterable[tuple], axis: int) -> int:
+        return len({index[axis].start for index in found})
+
+    return [count(indices.values(), a) // count(here, a) for a in range(ndim)]

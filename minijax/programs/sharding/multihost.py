@@ -142,12 +142,11 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
             f"broadcast_one_to_all: {total[0]} processes say is_source=True; exactly "
             "one must."
         )
-    found = []
-    start = 1
-    for host in hosts:
-        piece = total[start : start + host.nbytes].tobytes()
-        found.append(np.frombuffer(piece, host.dtype).reshape(host.shape).copy())
-        start += host.nbytes
+    ends = np.cumsum([host.nbytes for host in hosts])
+    found = [
+        np.frombuffer(piece.tobytes(), host.dtype).reshape(host.shape).copy()
+        for piece, host in zip(np.split(total[1:], ends), hosts)
+    ]
     return tree_unflatten(structure, found)
 
 
@@ -172,9 +171,7 @@ def assert_equal(in_tree: Any, fail_message: str = "") -> None:
             continue  # one array, of which each has its parts
         each = process_allgather(leaf)
         found.append(each)
-        for process, other in enumerate(each):
-            if not np.array_equal(other, each[0]):
-                differing.add(process)
+        differing |= {i for i, x in enumerate(each) if not np.array_equal(x, each[0])}
     if differing:
         from minijax.processes.coordinator import numbers
 

@@ -314,17 +314,22 @@ def in_shardings_of(lowered: Any, placement: Placement) -> list[Any]:
 def out_shardings_of(lowered: Any, placement: Placement) -> list[Any]:
     """The sharding of each result; None if XLA chooses.
 
-    Where all axes are Explicit, the type decides.
+    Where all axes are Explicit, or cut every dimension, the type decides.
     """
     given = placement.out_shardings or ()
     found = [*given, *(None,) * (len(lowered.out_avals) - len(given))]
     cuts = [getattr(aval, "cut", None) for aval in lowered.out_avals]
     return [
         NamedSharding(_with_devices(cut.mesh, placement), cut.spec)
-        if one is None and cut is not None and cut.mesh.are_all_axes_explicit
+        if one is None and cut is not None and _decides(cut)
         else one
         for one, cut in zip(found, cuts)
     ]
+
+
+def _decides(cut: NamedSharding) -> bool:
+    parts = cut.spec.partitions
+    return cut.mesh.are_all_axes_explicit or (len(parts) > 0 and all(parts))
 
 
 def _with_devices(mesh: Any, placement: Placement) -> Mesh:
