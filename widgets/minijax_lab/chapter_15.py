@@ -225,7 +225,7 @@ def grade_same(same_program: Callable[..., Any]) -> str | None:
             return noted
 
         found = same_program(watched(first), watched(second), given)
-        if found is not right:
+        if not isinstance(found, (bool, np.bool_)) or bool(found) is not right:
             return f"Of {what}: expected {right}, got {found!r}."
         if not all(calls):
             return f"Of {what}: a function ran on numbers; tracing is enough."
