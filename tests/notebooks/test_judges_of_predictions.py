@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from minijax_lab import grading, predict
-from minijax_lab.answers import same
+from minijax_lab.answers import WORDS, same
 from tests.notebooks.test_exercises import CHAPTERS, NOTEBOOKS
 
 
@@ -22,10 +22,12 @@ def written(question) -> list:
     """The right answer in several ways."""
     answer = question.answer
     if isinstance(answer, str):
-        return [answer, f" {answer} ", f"'{answer}'.", answer.upper()]
+        dotted = [f"jnp.{answer}"] if answer.isidentifier() else []
+        return [answer, f" {answer} ", f"'{answer}'.", answer.upper(), *dotted]
     ways = [answer, str(answer), f" `{answer}` "]
     if isinstance(answer, int):
         ways += [np.int64(answer), f"{answer:,}"]
+        ways += [word for number, word in enumerate(WORDS) if number == answer]
     return ways
 
 

@@ -15,14 +15,19 @@ FILLER = {"the", "a", "an", "it", "its"}
 NUMBER = re.compile(r"([-+]?\d[\d,]*\.?\d*(?:e[-+]?\d+)?)\s*([a-z%]*)", re.IGNORECASE)
 BYTES = {"b": 1, "byte": 1, "bytes": 1, "kib": 2**10, "mib": 2**20, "gib": 2**30}
 BYTES |= {"kb": 10**3, "mb": 10**6, "gb": 10**9}
+WORDS = "zero one two three four five six seven eight nine ten".split()
+NUMBERS: dict[str, float] = {word: number for number, word in enumerate(WORDS)}
+NUMBERS |= {"once": 1, "twice": 2, "half": 0.5, "a half": 0.5, "one half": 0.5}
+DOTTED = re.compile(r"(?:[A-Za-z_]\w*\.)+([A-Za-z_]\w*)")
 
 
 def same(answer: Any, right: Any, unit: str = "") -> bool:
     """Whether an answer to a question is the right one, however it is written.
 
     In texts, case, spacing, quotes, commas and articles do not count. A number, a tuple
-    or a list may be given as a text, a number with its unit: one of bytes is converted
-    to `unit`, the question's. A dtype may be given as itself or by its name.
+    or a list may be given as a text, a number as a word, or with its unit: one of bytes
+    is converted to `unit`, the question's. A dtype may be given as itself or by its
+    name, and a name with its modules in front.
     """
     if isinstance(answer, bool) and isinstance(right, str):
         answer = "yes" if answer else "no"
@@ -30,6 +35,8 @@ def same(answer: Any, right: Any, unit: str = "") -> bool:
         answer = answer.strip(" \n\"'`").rstrip(" .\n\"'`")
     if isinstance(right, str):
         mine, other = text_of(answer), right
+        dotted = DOTTED.fullmatch(mine)
+        mine = dotted[1] if dotted and "." not in right else mine
         numbers = [only_numbers(text) for text in (mine, other)]
         if numbers[1] is not None:
             return numbers[0] == numbers[1]
@@ -120,6 +127,11 @@ def value_of(text: str, unit: str) -> Any:
         if unit and given in BYTES:
             value *= BYTES[given] / BYTES[unit.lower()]
         return value
+    if text.lower() in NUMBERS:
+        return NUMBERS[text.lower()]
+    fraction = re.fullmatch(r"(\d+)\s*/\s*([1-9]\d*)", text)
+    if fraction:
+        return int(fraction[1]) / int(fraction[2])
     if re.fullmatch(r"\d+(\s*[x×]\s*\d+)+", text):
         return tuple(map(int, re.split("[x×]", text)))  # a shape, as in "2 x 2"
     try:
