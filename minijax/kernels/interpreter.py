@@ -200,24 +200,24 @@ def starts_of(
     Raises NotImplementedError for dimensions that only a TPU's pipeline knows.
     """
     read: Sequence[int] = range(len(indices)) if scalars else mapping.arguments_read
-    key = (mapping.index_map_jaxpr, *(indices[axis] for axis in read))
+    key = (id(mapping), *(indices[axis] for axis in read))
     if key not in run.chosen:
-        found = run.run(mapping.index_map_jaxpr, [*map(np.int32, indices), *scalars])
-        run.chosen[key] = list(map(int, found))
-    starts = mapping.first_elements(run.chosen[key])
-    for axis, dim in enumerate(mapping.block_shape):
-        if isinstance(dim, Element):
-            starts[axis] -= dim.padding[0]
-    return run.chosen[key], starts
+        given = [*map(np.int32, indices), *scalars]
+        results = list(map(int, run.run(mapping.index_map_jaxpr, given)))
+        starts = mapping.first_elements(results)
+        for axis, dim in enumerate(mapping.block_shape):
+            if isinstance(dim, Element):
+                starts[axis] -= dim.padding[0]
+        run.chosen[key] = results, starts
+    return run.chosen[key]
 
 
-def _block_of(
-    run: Run, memory: Memory, mapping: BlockMapping, indices, scalars
-) -> Block:
+def _block_of(run: Run, memory, mapping: BlockMapping, indices, scalars) -> Block:
     """The block that the index map chooses for a program."""
     results, starts = starts_of(run, mapping, indices, scalars)
-    block = block_at(memory, starts, mapping.sizes, mapping.squeezed_axes)
-    if block.addresses.size and (block.addresses < 0).all():
+    sizes = mapping.sizes, mapping.squeezed_axes
+    block = run.block_at(memory, tuple(starts), *sizes)
+    if not block.inside and block.addresses.size and (block.addresses < 0).all():
         raise IndexError(
             f"out of bounds: the index map of {mapping.origin} gives program {indices} "
             f"the block {tuple(results)}, which begins at element "
@@ -238,8 +238,9 @@ class Run:
     def __init__(self, watch: Watch, place: grid_context.Place):
         self.watch = watch
         self.place = place
-        # What index maps gave, by what they depend on.
-        self.chosen: dict[tuple, list[int]] = {}
+        # What index maps gave, by what they depend on, and the last blocks.
+        self.chosen: dict[tuple, tuple[list[int], list[int]]] = {}
+        self.block_at = functools.lru_cache(512)(block_at)
 
     def run(self, closed: language.ClosedJaxpr, args: Sequence[Any]) -> list[Any]:
         jaxpr = closed.jaxpr

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -78,22 +78,16 @@ class Schedule:
         )
 
 
-@dataclass
 class Journal:
     """For each element the programs that wrote and read it last, and their lines.
 
     An output that takes over an input's memory has the same journal.
     """
 
-    size: int
-    writer: np.ndarray = field(init=False)
-    reader: np.ndarray = field(init=False)
-    write_line: np.ndarray = field(init=False)
-    read_line: np.ndarray = field(init=False)
-
-    def __post_init__(self) -> None:
+    def __init__(self, size: int):
+        self.wrote = False  # any program, any element
         self.writer, self.reader, self.write_line, self.read_line = (
-            np.full(self.size, NOBODY, np.int64) for _ in range(4)
+            np.full(size, NOBODY, np.int64) for _ in range(4)
         )
 
 
@@ -129,6 +123,8 @@ class Block:
     addresses: np.ndarray
 
     shape = property(lambda self: self.addresses.shape)
+    # Whether none of its elements is padding.
+    inside = functools.cached_property(lambda self: self.addresses.min(initial=0) >= 0)
 
     def at(self, indexers: Sequence[NDIndexer]) -> np.ndarray:
         """The addresses that indexers, one after another, select."""
@@ -232,9 +228,9 @@ class Watch:
             self._uninitialized(memory, int(unwritten[0]), unwritten.size, line)
         if self.params.detect_races:
             journal = memory.journal
-            others = journal.writer[touched]
-            lines = journal.write_line
-            self._races("read", "wrote", memory, touched, others, lines, line)
+            if journal.wrote:
+                others, lines = journal.writer[touched], journal.write_line
+                self._races("read", "wrote", memory, touched, others, lines, line)
             journal.reader[touched] = self.program
             journal.read_line[touched] = self._number(line)
         return values
@@ -258,6 +254,7 @@ class Watch:
                 self._races(
                     "write", verb, memory, touched, others[touched], lines, line
                 )
+        journal.wrote = True
         journal.writer[touched] = self.program
         journal.write_line[touched] = self._number(line)
 
@@ -310,7 +307,8 @@ class Watch:
 
     def _reached(self, verb: str, block: Block, addresses, line: str, mask) -> Any:
         """Which elements an access reaches, `...` for all; tells of the others."""
-        if mask is None and addresses.min(initial=0) >= 0:
+        whole_block = addresses is block.addresses and block.inside
+        if mask is None and (whole_block or addresses.min(initial=0) >= 0):
             return ...
         used = np.broadcast_to(True if mask is None else mask, addresses.shape)
         outside = used & (addresses == OUTSIDE)

@@ -273,6 +273,12 @@ class _Recorder(Watch):
         number = self.numbers.get(id(block.memory))
         if number is None or not self.touched:
             return  # memory that the kernel made, or scalars that an index map reads
+        size = block.memory.values.dtype.itemsize
+        self.lines_of.setdefault(number, set()).update(line_number(line))
+        is_all = addresses is block.addresses and block.inside
+        if is_all and mask is None and not self.values:
+            self.touched[-1][number][way] += addresses.size * size
+            return
         used = addresses >= 0
         if mask is not None:
             used &= mask
@@ -280,9 +286,7 @@ class _Recorder(Watch):
             masked, loaded = self.loads.setdefault(number, ([], []))
             masked.append(addresses[~used])
             loaded.append(addresses[used])
-        size = block.memory.values.dtype.itemsize
         self.touched[-1][number][way] += int(np.count_nonzero(used)) * size
-        self.lines_of.setdefault(number, set()).update(line_number(line))
 
 
 def values_of(block: Block, masked: np.ndarray) -> Values:
