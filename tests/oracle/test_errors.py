@@ -252,8 +252,14 @@ WRONG_ARGUMENTS = {
     "axis 2 is out": lambda lax, x: lax.dynamic_slice_in_dim(x, 0, 1, axis=2),
     "axis -3 is out": lambda lax, x: lax.dynamic_index_in_dim(x, 0, axis=-3),
     "axis 4 is out": lambda lax, x: lax.dynamic_update_slice_in_dim(x, x, 0, axis=4),
-    "window_strides must": lambda lax, x: lax.reduce_window(
+    "window_strides must have every": lambda lax, x: lax.reduce_window(
         x, np.float32(0), lax.add, (2, 2), (0, 1), "SAME"
+    ),
+    "window_strides must have a positive": lambda lax, x: lax.conv_general_dilated(
+        x[None, None], x[None, None], (0, 1), "SAME"
+    ),
+    "padding must have pairs": lambda lax, x: lax.conv_general_dilated(
+        x[None, None], x[None, None], (1, 1), [(0, 0), (0,)]
     ),
     "padding must have one pair": lambda lax, x: lax.conv_general_dilated(
         x[None, None], x[None, None], (1, 1), [(0, 0)]
@@ -264,6 +270,7 @@ WRONG_ARGUMENTS = {
 }
 
 
+@pytest.mark.later_jax("jax 0.12 raises ValueError", cases=["square, "])
 @pytest.mark.parametrize("message", WRONG_ARGUMENTS)
 def test_a_wrong_argument_is_named(message):
     raised = []

@@ -180,6 +180,13 @@ def test_errors_of_the_functions_around_it():
         assert_same(program, minijax, jax)
 
 
+def test_dot_general_without_axes_is_dot():
+    def program(library, x, y):
+        return library.lax.dot_general(x, y, None)
+
+    assert_same(program, minijax, jax, numbers(2, 3), numbers(3, 4))
+
+
 def test_precisions_by_name():
     for value in ("highest", "bfloat16", "tensorfloat32", None):
         ours, theirs = minijax.lax.Precision(value), jax.lax.Precision(value)

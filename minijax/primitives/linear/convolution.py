@@ -83,10 +83,10 @@ def _conv_shape(lhs: ShapedArray, rhs: ShapedArray, **params) -> rules.Shape:
             f"batch_group_count={batch_group_count} and "
             f"feature_group_count={feature_group_count}"
         )
-    if len(window_strides) != lhs.ndim - 2:
+    if len(window_strides) != lhs.ndim - 2 or min(window_strides, default=1) <= 0:
         raise ValueError(
-            f"{name} window and window_strides must have the same number of "
-            f"dimensions, but got {lhs.ndim - 2} and {len(window_strides)}"
+            f"{name} window_strides must have a positive number for each of the "
+            f"window's {lhs.ndim - 2} dimensions, but got {window_strides}"
         )
     lhs_shape = [lhs.shape[d] for d in lhs_spec]
     rhs_shape = [rhs.shape[d] for d in rhs_spec]
@@ -424,6 +424,8 @@ def conv_general_dilated(
             f"padding must have one pair for each of {space} spatial dimensions, got "
             f"{padding}"
         )
+    elif any(np.shape(pair) != (2,) for pair in padding):
+        raise ValueError(f"padding must have pairs (low, high), got {padding}")
     if preferred_element_type is not None:
         preferred_element_type = np.dtype(preferred_element_type)
     return conv_general_dilated_p.bind(

@@ -68,11 +68,9 @@ def padtype_to_pads(
             f"Unrecognized padding type: expected 'VALID', 'SAME' or 'SAME_LOWER', got "
             f"{padding!r}."
         )
-    if any(stride <= 0 for stride in window_strides):
-        raise errors.type_error(f"window_strides must be positive: {window_strides}")
     pads = []
     for size, window, stride in zip(in_shape, window_shape, window_strides):
-        out = -(-size // stride)
+        out = -(-size // max(stride, 1))  # the operation refuses a stride of 0
         total = max((out - 1) * stride + window - size, 0)
         small, large = total // 2, total - total // 2
         pads.append((small, large) if kind == "SAME" else (large, small))

@@ -44,13 +44,23 @@ def dot_general(
 
     `dimension_numbers` is ((lhs contract, rhs contract), (lhs batch, rhs batch)), each
     a sequence of axes. The result has the batch axes first, then what is left of `lhs`,
-    then those left of `rhs`. It has the more precise dtype of the two, or
+    then those left of `rhs`; None stands for `dot`. It has the more precise dtype, or
     `preferred_element_type`, in which products are then added. `precision` is what
     `matmul_precision.canonicalize_precision` accepts.
 
     Raises TypeError when axes are out of range, repeated, or do not match in size, and
     when the preferred dtype is too narrow; ValueError for an unknown precision.
     """
+    if dimension_numbers is None:
+        lhs_shape, rhs_shape = get_aval(lhs).shape, get_aval(rhs).shape
+        simple = 1 <= len(lhs_shape) <= 2 and 1 <= len(rhs_shape) <= 2
+        if not simple or lhs_shape[-1] != rhs_shape[0]:
+            raise ValueError(
+                "lax.dot multiplies vectors and matrices whose inner sizes agree, got "
+                f"shapes {lhs_shape} and {rhs_shape}. Give dimension_numbers for other "
+                "products, or use minijax.numpy.matmul."
+            )
+        dimension_numbers = (((len(lhs_shape) - 1,), (0,)), ((), ()))
     if preferred_element_type is not None:
         preferred_element_type = element_types.check_and_canonicalize_user_dtype(
             preferred_element_type, "dot"
@@ -80,16 +90,6 @@ def dot(
     is summed with the first of `rhs`; ValueError when they are of another rank or do
     not match.
     """
-    if dimension_numbers is None:
-        lhs_shape, rhs_shape = get_aval(lhs).shape, get_aval(rhs).shape
-        simple = 1 <= len(lhs_shape) <= 2 and 1 <= len(rhs_shape) <= 2
-        if not simple or lhs_shape[-1] != rhs_shape[0]:
-            raise ValueError(
-                "lax.dot multiplies vectors and matrices whose inner sizes agree, got "
-                f"shapes {lhs_shape} and {rhs_shape}. Give dimension_numbers for other "
-                "products, or use minijax.numpy.matmul."
-            )
-        dimension_numbers = (((len(lhs_shape) - 1,), (0,)), ((), ()))
     return dot_general(
         lhs,
         rhs,

@@ -14,7 +14,7 @@ import numpy as np
 from minijax.backend import hlo_parts
 from minijax.core import arithmetic as elementwise
 from minijax.core import dtypes, hlo, rules, shaping
-from minijax.core.language import Primitive, ShapedArray, get_aval
+from minijax.core.language import Primitive, ShapedArray, canonicalize_dim, get_aval
 from minijax.core.rules import Zero, scalar_like, zero_tangent_of
 from minijax.primitives import families
 from minijax.primitives.elementwise import comparing, complex_numbers
@@ -303,7 +303,7 @@ def top_k(operand: Any, k: int, *, axis: int = -1) -> list[Any]:
         does not exist, and for complex numbers.
       TypeError: for scalars.
     """
-    k = int(k)
+    k = canonicalize_dim(k)
     if k < 0:
         raise ValueError(f"k argument to top_k must be nonnegative, got {k}")
     axis = canonicalize_axis(axis, get_aval(operand).ndim)
