@@ -26,6 +26,7 @@ from minijax.primitives.parallel.scalar_programs import lower_scalars
 from minijax.primitives.reduce import reductions
 from minijax.primitives.shape import joining, slicing
 from minijax.primitives.shape.squeezing import expand_dims
+from minijax.programs.control_flow.bodies import check_callable
 from minijax.support import element_types
 from minijax.transforms.vectorization import vmap
 from minijax.values.concrete import is_concrete
@@ -187,6 +188,7 @@ def _reduce_lowering(ctx, *values, jaxpr, dimensions, **_) -> list[Any]:
 
 def trace_scalars(computation: Callable, avals: tuple, tree: Any) -> tuple:
     """The program of a computation on scalars of these types, and its result's tree."""
+    check_callable("reduce", computation=computation)
     try:
         weakref.ref(computation)
     except TypeError:  # such as an object with slots: it is traced at each call
