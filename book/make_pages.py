@@ -38,7 +38,7 @@ from log2 import log2  # noqa: E402
 # The parts of the course, by their first chapter.
 PARTS = {0: "Watch", 6: "Transform", 13: "Compile", 16: "Scale", 21: "Extend"}
 TEACH = ["teaching"]
-LOOK_UP = ["cheat_sheet", "machines", "scale", "processes", "kernels"]
+LOOK_UP = ["cheat_sheet", "machines", "scale", "devices", "processes", "kernels"]
 LOOK_UP += ["primitives", "names", "libraries", "where_in_jax"]
 TAKE_PART = ["life_of_a_call", "core", "figures", "contributing"]
 QUESTION = re.compile(r'predict\("([^"]+)", \.\.\.\)')
@@ -68,6 +68,7 @@ def write(folder: Path, chapters: str = "", cards: set[str] | None = None) -> No
         "cheat_sheet": cheat_sheet.page(notebooks),
         "machines": three_machines.overview_page(),
         "scale": scale.page(raw),
+        "devices": read("book/devices.md"),
         "processes": read("book/processes.md"),
         "kernels": read("book/kernels.md"),
         "primitives": primitives_page(),
