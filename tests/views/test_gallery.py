@@ -287,10 +287,13 @@ def test_help_lists_exactly_the_keys_that_do_something(browser, one_of_each):
 
 
 @pytest.mark.parametrize(
-    "name", ["jaxpr", "trace", "memory", "stages", "tree", "vmap", "source", "grad"]
-)
+    "name",
+    ["jaxpr", "trace", "memory", "stages", "tree", "vmap", "source", "grad", "passes",
+     "fusion", "cache", "placement"],
+)  # fmt: skip
 def test_an_empty_view_says_what_to_give_it(name):
     frame = states.STATES[f"{name}, empty"]().frame()
     assert "give a " in frame.steps[frame.telling].detail
-    usual = states.STATES[f"{name}, small" if name == "source" else name]().frame()
+    other = {"source": "source, small", "placement": "placement, program"}
+    usual = states.STATES[other.get(name, name)]().frame()
     assert all("give a " not in step.detail for step in usual.steps)

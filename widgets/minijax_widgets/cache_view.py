@@ -128,7 +128,10 @@ class CacheView(View):
         record = self.recording
         if not record.watched:
             kept = Pane("keys", [Row([key]) for key in record.keys])
-            told = "The next call of any kind is traced and compiled."
+            told = (
+                "No call was made since it is watched: give a call, and show the view "
+                "again. The first of any kind is traced and compiled."
+            )
             return self.picture(
                 [kept] if record.keys else [],
                 [] if record.keys else [FrameStep("", told)],

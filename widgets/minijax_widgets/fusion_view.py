@@ -312,6 +312,8 @@ class FusionView(View):
             told += "; the values in between stay in registers"
         if self.times is not None:
             told += f"; measured{self.time_of(number).removeprefix(',')}"
+        if not self.recording.jaxpr.equations:
+            told += ". There is nothing to fuse: give a function that computes"
         return f"{told}."
 
 

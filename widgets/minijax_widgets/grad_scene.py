@@ -264,7 +264,7 @@ class Picture:
         if not read:
             return ""
         room = 30 if self.layout.wide else 14
-        names = ", ".join(residual.name for residual in read)
+        names = ", ".join(self.named(residual.name) for residual in read)
         return cut(f"{names} ({read[0].origin})", room)
 
     # ---- drawing ---------------------------------------------------------------------

@@ -71,6 +71,10 @@ class PassesView(View):
             FrameStep(each.name, self.detail(number), [f"p{number}"])
             for number, each in enumerate(record.passes)
         ]
+        if not record.jaxpr.equations:
+            steps[
+                record.telling
+            ].detail += " The program has no operation: give a function that computes."
         changes = Pane("what the passes changed", self.rows(), kind="listing")
         return self.picture(
             [

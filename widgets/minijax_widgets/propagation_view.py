@@ -181,6 +181,8 @@ class PropagationView(View):
                 f"{self.title(record.values[n])}: {self.how(record.values[n])}."
                 for n in results[:3]
             )
+        if not any(value.made_by for value in record.values):
+            told += " No operation moves it: give a function that computes."
         lit = unasked or results
         spans = [record.values[n].span for n in lit]
         steps.append(

@@ -5,7 +5,7 @@ import { bounds, element, listen, set, svgElement } from "./dom";
 /** How much larger than its pane a picture is that gets a map. */
 const LEAST = 1.3;
 /** A pane that is narrower, in pixels, has no room for a map. */
-const LEAST_ROOM = 300;
+const LEAST_ROOM = 400;
 /** The longer side of the map, in pixels. */
 const SIDE = 120;
 /** The height of a pane's title, in pixels. */
