@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import builtins
 import re
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -194,10 +195,13 @@ def acted_on(source: Source, node: Any) -> set[str]:
     calls = [each for each in ast.walk(node) if isinstance(each, ast.Call)]
     inside: set[str] = set()
     for function in reached(source, list(calls)):
-        given = {each.arg for each in ast.walk(function.args) if hasattr(each, "arg")}
-        own = own_names(function) | given
+        own, outer = set(), function
+        while outer is not None:  # those of the functions around it, too
+            given = {each.arg for each in ast.walk(outer.args) if hasattr(each, "arg")}
+            own |= own_names(outer) | given
+            outer = source.around(outer, FUNCTIONS[:2])
         within = set()
-        for each in ast.walk(function):
+        for each in of_itself(function):
             if isinstance(each, (ast.Global, ast.Nonlocal)):
                 inside |= {*each.names}
             elif isinstance(each, ast.Call):
@@ -217,6 +221,16 @@ def acted_on(source: Source, node: Any) -> set[str]:
         found |= ahead
     fixed = {name for name in found - inside if is_fixed(source, name)}
     return found - modules - fixed
+
+
+def of_itself(function: Any) -> Iterator[Any]:
+    """The nodes of a function without those of functions that it defines."""
+    ahead = [*ast.iter_child_nodes(function)]
+    while ahead:
+        node = ahead.pop()
+        yield node
+        if not isinstance(node, FUNCTIONS[:2]):
+            ahead += ast.iter_child_nodes(node)
 
 
 def aliases(source: Source) -> dict[str, set[str]]:
