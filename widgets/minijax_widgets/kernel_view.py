@@ -73,7 +73,7 @@ def kernel(
       which: the number of the kernel, of a function that calls several.
       values: show what small blocks hold, too, of the first programs: how numbers move
         from the arrays to the chip, and what each program leaves. None: where all
-        blocks have at most 32 rows and columns.
+        blocks have at most 32 rows and columns, and there are at most 256 programs.
 
     Bytes are those that a pipeline copies: a block that the program before had is not
     fetched again. Raises what tracing raises, TypeError for a function of JAX, and

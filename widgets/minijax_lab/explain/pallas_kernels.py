@@ -68,6 +68,8 @@ MOST_WATCHED = 1 << 26
 MOST_ELEMENTS = 1 << 23
 # Of so many programs the values of their blocks are kept, if asked for.
 MOST_KEPT = 64
+# Unasked values are kept of kernels with so few programs: they take time.
+MOST_UNASKED = 256
 # Machines that run the programs of a grid at the same time.
 GPUS = ("h100",)
 OF_JAX = (
@@ -120,10 +122,11 @@ def record_kernel(
         eqn, operands = kernels[which], None
     else:
         eqn, operands = reached(closed, leaves, which)
-    if values is None:
-        blocks = [block.sizes for block in eqn.params["grid_mapping"].block_mappings]
-        values = all(max([1, *sizes]) <= MOST_SHOWN for sizes in blocks)
-    record = Recorder(eqn, operands, values).recording(function, machine)
+    recorder = Recorder(eqn, operands, bool(values))
+    if values is None and math.prod(recorder.grid) <= MOST_UNASKED:
+        blocks = [block.sizes for block in recorder.mapping.block_mappings]
+        recorder.values = all(max([1, *sizes]) <= MOST_SHOWN for sizes in blocks)
+    record = recorder.recording(function, machine)
     if len(kernels) > 1:
         others = f"kernel {which} of {len(kernels)}, counted from 0: pass which="
         record.note = "; ".join(part for part in (record.note, others) if part)
