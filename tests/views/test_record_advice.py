@@ -18,6 +18,7 @@ import minijax
 import minijax_widgets as see
 from minijax_lab.explain.flight_reads import decided_at
 from minijax_lab.explain.flight_repairs import kept_on_device, python_uses
+from minijax_lab.explain.flight_writes import acted_on
 from minijax_lab.explain.user_source import Source
 
 HEAD = """
@@ -986,6 +987,14 @@ def test_where_python_decides_by_what_is_read(lines, decided) -> None:
         ("n = int(x)\nfor _ in range(n): pass", True),
         ("print(f'{float(x)}')\nif x < 3: break", True),
         ("v = float(x)\nif better(v): break", True),
+        ("v = float(x)\nmatch i:\n    case 1 if v < 3: break", True),
+        ("a, *v = x.tolist()\nif v[0]: break", True),
+        ("for v in np.asarray(x):\n    if v < 3: break", True),
+        ("v, n = float(x), 1\nif n: break", False),
+        ("v = float(x)\ny = [v for v in names if v > 1]", False),
+        ("v = float(x)\nkeep = lambda v: 1 if v else 2", False),
+        ("log['x'] = float(x)\nif 'y' in log: break", False),
+        ("log = {'x': float(x)}\nif log: break", False),
         ("v = float(x)\nprint(f'{v}')", False),
         ("v = float(x)\nif i % 100 == 0: print(v)", False),
         ("v = float(x)\nif v is None: break", False),
@@ -1011,6 +1020,23 @@ def test_where_python_decides_by_what_a_function_returns() -> None:
     lines = ["def loss(x):", "    return float(f(x))", "for x in data:"]
     for body, line in (("if loss(x) < 3: break", 4), ("print(loss(x))", 0)):
         assert decided_at(Source("train.py", [*lines, f"    {body}"]), 2) == line
+    lines = ["def note(x):", "    global v", "    v = float(x)", "for x in data:"]
+    lines += ["    note(x)", "    if v < 3: break"]
+    assert decided_at(Source("train.py", lines), 3) == 6
+
+
+def test_only_jax_hands_a_function_copies_of_its_arguments() -> None:
+    """`nnx.jit` updates the very modules; another thing may take the name."""
+    for made, rest, jitted in (
+        ("jax.jit(f)", "", True),
+        ("nnx.jit(f)", "", False),
+        ("jit(f)", "from flax.nnx import jit", False),
+        ("jax.jit(f)", "for step in steps: pass", False),
+    ):
+        lines = f"{rest}\nstep = {made}\nfor i in r:\n    step(cfg)".splitlines()
+        source = Source("train.py", lines)
+        acted = acted_on(source, source.tree.body[-1])
+        assert (acted == {"cfg"}) != jitted, (made, rest, acted)
 
 
 def test_an_array_that_is_read_at_two_lines(tmp_path) -> None:

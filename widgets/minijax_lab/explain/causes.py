@@ -62,7 +62,7 @@ class Rule:
     primitives share.
     """
 
-    kind: str  # "jvp", "transpose", "batch", "linearize", "out_axes", "yours"
+    kind: str  # "jvp", "transpose", "batch", "linearize", "out_axes", SUM
     primitive: str
     file: str
     line: int

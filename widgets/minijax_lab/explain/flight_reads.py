@@ -13,7 +13,13 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from minijax_lab.explain.flight_repairs import KNOWN, PYTHON_ONLY, jit_call, reading
-from minijax_lab.explain.flight_writes import ASSIGNS, stored_names
+from minijax_lab.explain.flight_writes import (
+    ASSIGNS,
+    assigned,
+    own_names,
+    stored_names,
+    written_root,
+)
 from minijax_lab.explain.user_source import FUNCTIONS, Source
 
 # Calls whose result is Python's own value of what they are given.
@@ -21,6 +27,8 @@ PLAIN = {*PYTHON_ONLY, "abs", "round", "sum", "any", "all", "str"}
 OF_NUMPY = ("np.", "numpy.", "math.")
 # Methods that put a value into a container.
 FILLING = ("append", "extend", "insert", "add", "appendleft")
+COMPREHENSIONS = (ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp)
+CONTAINERS = (ast.List, ast.Tuple, ast.Set, ast.Dict, *COMPREHENSIONS)
 
 
 def tests_of(node: Any) -> list[Any]:
@@ -35,6 +43,8 @@ def tests_of(node: Any) -> list[Any]:
         call: Any = node.iter
         counted = isinstance(call, ast.Call) and ast.unparse(call.func) == "range"
         return getattr(node, "ifs", []) + (call.args if counted else [])
+    if isinstance(node, ast.match_case):
+        return [node.guard] if node.guard is not None else []
     return [node.subject] if isinstance(node, ast.Match) else []
 
 
@@ -55,6 +65,8 @@ class Values:
             if isinstance(node, ast.Attribute) and node.attr in KNOWN:
                 return False
             text = ast.unparse(node)
+            if text in self.names | self.filled and self.is_anothers(node):
+                return False
             if text in self.filled:
                 above = self.source.parents.get(node)
                 entries = ast.Subscript, ast.Call, ast.comprehension, ast.Compare
@@ -64,6 +76,8 @@ class Values:
         if isinstance(node, ast.Compare):
             if all(isinstance(each, (ast.Is, ast.IsNot)) for each in node.ops):
                 return False
+            if all(isinstance(each, (ast.In, ast.NotIn)) for each in node.ops):
+                return self.in_(node.left)  # a key of a dict is no value of it
         if isinstance(node, ast.Call):
             head = ast.unparse(node.func)
             if head in PLAIN or head.startswith(OF_NUMPY) or self.is_plain(head):
@@ -72,6 +86,25 @@ class Values:
         if isinstance(node, ast.Lambda):
             return False
         return any(map(self.in_, ast.iter_child_nodes(node)))
+
+    def is_anothers(self, node: Any) -> bool:
+        """Whether a name is that of an inner function, or of a comprehension, and not
+        that of the code around, in which the values were read."""
+        name = written_root(node)
+        above = self.source.around(node, (*FUNCTIONS, *COMPREHENSIONS))
+        while above is not None:
+            if any(above in ancestors(self.source, read) for read in self.reads):
+                return False
+            if isinstance(above, COMPREHENSIONS):
+                targets = (stored_names(each.target) for each in above.generators)
+                own = set().union(*targets)
+            else:
+                own = {e.arg for e in ast.walk(above.args) if isinstance(e, ast.arg)}
+                own |= own_names(above)
+            if name in own:
+                return True
+            above = self.source.around(above, (*FUNCTIONS, *COMPREHENSIONS))
+        return False
 
     def is_plain(self, name: str) -> bool:
         """Whether a function is the file's own, and nothing jits it."""
@@ -95,22 +128,54 @@ class Values:
     def follow(self, node: Any) -> None:
         """Adds the names to which a piece of code gives such a value."""
         for each in ast.walk(node):
-            if isinstance(each, ASSIGNS) and each.value and self.in_(each.value):
+            if isinstance(each, ASSIGNS) and each.value:
                 targets = getattr(each, "targets", None) or [each.target]  # type: ignore
                 for target in targets:
-                    self.names |= stored_names(target)
-                    if isinstance(target, ast.Attribute):
-                        self.names.add(ast.unparse(target))
-                    elif isinstance(target, ast.Subscript):
-                        self.filled.add(ast.unparse(target.value))
+                    for part, value in pairs(target, each.value):
+                        self.assign(part, value)
+            elif isinstance(each, ast.For):
+                self.assign(each.target, each.iter, ast.unparse(each.iter))
             elif isinstance(each, ast.Call) and isinstance(each.func, ast.Attribute):
                 if each.func.attr in FILLING and any(map(self.in_, each.args)):
                     self.filled.add(ast.unparse(each.func.value))
+
+    def assign(self, target: Any, value: Any, iterated: str = "") -> None:
+        """Adds what an assignment sets, or a loop over a value, if it holds some."""
+        if iterated not in self.filled and not self.in_(value):
+            return
+        names = stored_names(target)
+        if isinstance(target, ast.Subscript):
+            self.filled.add(ast.unparse(target.value))
+        elif isinstance(value, CONTAINERS) and not iterated and len(names) < 2:
+            self.filled |= names
+        else:
+            self.names |= names
+            if isinstance(target, ast.Attribute):
+                self.names.add(ast.unparse(target))
 
     def test(self, node: Any) -> int:
         """The first line of some code on which Python decides by them; 0: nowhere."""
         tests = (test for each in ast.walk(node) for test in tests_of(each))
         return min((test.lineno for test in tests if self.in_(test)), default=0)
+
+
+def pairs(target: Any, value: Any) -> list[tuple[Any, Any]]:
+    """The parts of an assignment: `a, b = 1, x` sets `a` to 1 and `b` to `x`."""
+    kinds = (ast.Tuple, ast.List)
+    if isinstance(target, kinds) and isinstance(value, kinds):
+        stars = any(isinstance(e, ast.Starred) for e in [*target.elts, *value.elts])
+        if len(target.elts) == len(value.elts) and not stars:
+            return list(zip(target.elts, value.elts))
+    return [(target, value)]
+
+
+def ancestors(source: Source, node: Any) -> set[Any]:
+    """All that a node is a part of."""
+    found = set()
+    while node in source.parents:
+        node = source.parents[node]
+        found.add(node)
+    return found
 
 
 def reads_at(node: Any, line: int) -> list[Any]:
@@ -156,6 +221,7 @@ def decided_by(source: Source, reads: set[Any], seen: set[str]) -> int:
             if any(read in ast.walk(test) for test in tests_of(node)):
                 return int(read.lineno)
         scope = source.loop(statement) or source.around(statement, FUNCTIONS[:2])
+        scope = outer_scope(source, statement) or scope
         if scope is not None:
             values.follow(statement)
             before = -1
@@ -174,6 +240,19 @@ def decided_by(source: Source, reads: set[Any], seen: set[str]) -> int:
                 if line:
                     return line
     return 0
+
+
+def outer_scope(source: Source, statement: Any) -> Any:
+    """The code around a function in which an assigned name is, if the function calls it
+    `global` or `nonlocal`; None if it calls it neither."""
+    function = source.around(statement, FUNCTIONS[:2])
+    stored = assigned(statement, into=False)
+    for node in ast.walk(function) if function is not None else ():
+        if isinstance(node, ast.Global) and stored & {*node.names}:
+            return source.tree
+        if isinstance(node, ast.Nonlocal) and stored & {*node.names}:
+            return source.around(function, FUNCTIONS[:2])
+    return None
 
 
 def within(source: Source, node: Any) -> Iterator[Any]:

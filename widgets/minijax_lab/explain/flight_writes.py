@@ -49,6 +49,8 @@ def stored_names(target: Any) -> set[str]:
     """The names that an assignment sets; an entry of a container sets none."""
     if isinstance(target, (ast.Tuple, ast.List)):
         return set().union(*map(stored_names, target.elts))
+    if isinstance(target, ast.Starred):
+        return stored_names(target.value)
     return {target.id} if isinstance(target, ast.Name) else set()
 
 
@@ -108,7 +110,10 @@ def is_tame(source: Source, name: str, seen: set[str]) -> bool:
 
 
 def is_jitted(source: Source, name: str) -> bool:
-    """Whether a name of the file is only ever that of a jitted function."""
+    """Whether a name of the file is only ever that of a function jitted by JAX.
+
+    Flax's `nnx.jit` hands on the objects themselves, and updates them.
+    """
     makers: list[Any] = []
     for node in ast.walk(source.tree):
         if isinstance(node, FUNCTIONS[:2]) and node.name == name:
@@ -117,8 +122,19 @@ def is_jitted(source: Source, name: str) -> bool:
             makers.append([])
         elif isinstance(node, ASSIGNS) and name in assigned(node):
             makers.append([getattr(node.value, "func", None)])
+        elif isinstance(node, (ast.ClassDef, ast.Import)) and name in assigned(node):
+            makers.append([])
+        elif isinstance(node, (ast.For, ast.comprehension)):
+            if name in stored_names(node.target):
+                makers.append([])
+        elif isinstance(node, ast.ImportFrom) and (node.module or "").startswith(
+            "flax"
+        ):
+            if "jit" in assigned(node):
+                return False
     heads = [[ast.unparse(part) for part in maker if part] for maker in makers]
-    return bool(makers) and all(re.search(r"\bjit\b", " ".join(h)) for h in heads)
+    jits = [re.search(r"(?<!nnx\.)\bjit\b", " ".join(head)) for head in heads]
+    return bool(jits) and all(jits)
 
 
 def is_calm(source: Source, node: Any, seen: set[str], own: set[str]) -> bool:
