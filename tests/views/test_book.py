@@ -302,10 +302,10 @@ def test_nothing_is_cut_on_paper(opened, name):
 
 
 def pages_in_turn(book):
-    """All pages; in `make test` a sixtieth of them, each commit others."""
+    """All pages; in `make test` one in 120 of them, each commit others."""
     pages = sorted(path for path in html_pages(book) if "_static" not in path.parts)
     if PART in os.environ:
-        turn = [zlib.crc32(f"{commit()} {path.name}".encode()) % 60 for path in pages]
+        turn = [zlib.crc32(f"{commit()} {path.name}".encode()) % 120 for path in pages]
         pages = [path for path, at in zip(pages, turn) if at == 0]
     return pages
 
