@@ -86,9 +86,10 @@ class Journal:
 
     def __init__(self, size: int):
         self.wrote = False  # any program, any element
-        self.writer, self.reader, self.write_line, self.read_line = (
-            np.full(size, NOBODY, np.int64) for _ in range(4)
-        )
+        # Rows of programs and of their lines: of the last that wrote; of the last that
+        # read, and of the last other one before it.
+        self.writes = np.full((2, size), NOBODY, np.int64)
+        self.reads = np.full((2, 2, size), NOBODY, np.int64)
 
 
 class Memory:
@@ -229,10 +230,11 @@ class Watch:
         if self.params.detect_races:
             journal = memory.journal
             if journal.wrote:
-                others, lines = journal.writer[touched], journal.write_line
-                self._races("read", "wrote", memory, touched, others, lines, line)
-            journal.reader[touched] = self.program
-            journal.read_line[touched] = self._number(line)
+                self._races("read", "wrote", memory, touched, journal.writes, line)
+            last, before = journal.reads
+            new = touched[last[0, touched] != self.program]
+            before[:, new] = last[:, new]
+            last[0, touched], last[1, touched] = self.program, self._number(line)
         return values
 
     def write(self, block: Block, addresses, value, line: str, mask: Any = None):
@@ -247,16 +249,12 @@ class Watch:
             return
         journal = memory.journal
         if not memory.private:
-            for verb, others, lines in (
-                ("wrote", journal.writer, journal.write_line),
-                ("read", journal.reader, journal.read_line),
-            ):
-                self._races(
-                    "write", verb, memory, touched, others[touched], lines, line
-                )
+            self._races("write", "wrote", memory, touched, journal.writes, line)
+            for reads in journal.reads:
+                self._races("write", "read", memory, touched, reads, line)
         journal.wrote = True
-        journal.writer[touched] = self.program
-        journal.write_line[touched] = self._number(line)
+        journal.writes[0, touched] = self.program
+        journal.writes[1, touched] = self._number(line)
 
     def empty(self, dtype: Any) -> Any:
         """The value of memory that was not written."""
@@ -352,14 +350,15 @@ class Watch:
             f"program wrote there. At {line}",
         )
 
-    def _races(self, verb, other_verb, memory, touched, others, lines, line) -> None:
+    def _races(self, verb, other_verb, memory, touched, seen, line) -> None:
+        others = seen[0, touched]
         if others.max(initial=NOBODY) == NOBODY:
             return
         found = np.flatnonzero(self.schedule.unordered(self.program, others))
         if not found.size:
             return
         address, other = int(touched[found[0]]), int(others[found[0]])
-        other_line = self.lines[lines[address]]
+        other_line = self.lines[seen[1, address]]
         if ("race", memory.name, line, other_line) in self._told:
             return
         other_place = self.schedule.places[other]

@@ -89,6 +89,18 @@ def test_sequential_axes_have_no_races(params, kinds):
     assert {f.kind for f in got} == kinds
 
 
+def test_a_race_with_a_program_that_read_before_the_writer_read():
+    def kernel(x_ref, o_ref, next_ref):
+        i = pl.program_id(0)
+        next_ref[i] = x_ref[jnp.minimum(i + 1, 3)]
+        o_ref[i] = x_ref[i] + 1.0
+
+    aliases = {"input_output_aliases": {0: 0}, "grid": (4,)}
+    (race,) = found(kernel, [struct(4), struct(4)], jnp.ones(4), **aliases)
+    assert (race.memory, race.element, race.program) == ("o_ref", (1,), (1,))
+    assert race.other_program == (0,) and "next_ref[i] =" in race.other_line
+
+
 def test_races_are_not_looked_for_unless_asked():
     def kernel(x_ref, o_ref):
         o_ref[...] = x_ref[...]
