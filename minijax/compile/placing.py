@@ -40,8 +40,7 @@ def device_put(value: Any, device: Any = None) -> Any:
     Raises ValueError for what is no such place.
     """
     if isinstance(value, Tracer):
-        if not isinstance(device, (Format, runtime.Sharding, MemorySpace)):
-            _device_of(device)
+        check_place(device)
         return value
     if isinstance(device, Format):
         return put_in_format(value, device)

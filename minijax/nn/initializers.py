@@ -106,7 +106,7 @@ def constant(value: ArrayLike, dtype: DTypeLike | None = None) -> Initializer:
     """
 
     def draw(key: Array, shape: Sequence[int], dtype: Any, out_sharding: Any) -> Array:
-        return jnp.full(shape, value, dtype=dtype, device=out_sharding)
+        return jnp.full(shape, value, dtype=dtype, out_sharding=out_sharding)
 
     return _initializer(draw, dtype)
 

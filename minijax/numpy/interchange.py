@@ -10,7 +10,7 @@ import numpy as np
 
 from minijax.core import dtypes
 from minijax.core.array import Array
-from minijax.numpy.shapes.creation import asarray, placed
+from minijax.numpy.shapes.creation import asarray, put_on
 
 # Device types of the DLPack standard whose memory NumPy can read.
 _HOST = (1, 3)
@@ -75,4 +75,4 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
                 f"{device_type}: copy it to the host first."
             )
         result = asarray(np.from_dlpack(x))
-    return placed(result, device)
+    return put_on(result, device)

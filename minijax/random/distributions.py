@@ -21,7 +21,7 @@ from minijax.core import dtypes
 from minijax.core.array import Array
 from minijax.core.state import state
 from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact
-from minijax.numpy.shapes.creation import placed
+from minijax.numpy.shapes.creation import laid_out
 from minijax.primitives.random.random_bits import random_bits
 from minijax.random import arguments, keys
 from minijax.random.frames import sampler
@@ -79,7 +79,7 @@ def gumbel(
             f"Must provide valid mode for gumbel got: {mode}; write 'low', 'high' or "
             "'highest'."
         )
-    return placed(_gumbel(key, shape, dtype, mode), out_sharding)
+    return laid_out(_gumbel, out_sharding, key, shape, dtype, mode)
 
 
 @partial(jit, static_argnums=(1, 2, 3))

@@ -18,7 +18,7 @@ import numpy as np
 
 from minijax.compile.jit_api import jit
 from minijax.core.array import Array
-from minijax.numpy.shapes.creation import placed
+from minijax.numpy.shapes.creation import laid_out
 from minijax.random.arguments import (
     Shape,
     broadcast_shape,
@@ -65,7 +65,7 @@ def sampler(
         ) -> Array:
             key, _ = check_key(name, key)
             dtype = dtype_of(name, dtype)
-            return placed(program(key, canonical_shape(shape), dtype), out_sharding)
+            return laid_out(program, out_sharding, key, canonical_shape(shape), dtype)
 
         def sample_with_parameters(*args: Any, **keywords: Any) -> Array:
             try:
@@ -81,7 +81,7 @@ def sampler(
             shape = shape_of(name, shape, *values)
             if check_casts:
                 check_safe_to_cast(name, dtype, *values)
-            return placed(program(key, *values, shape, dtype), out_sharding)
+            return laid_out(program, out_sharding, key, *values, shape, dtype)
 
         settled = len(signature.parameters) - (3 if takes_sharding else 2)
         public: Any = sample if settled == 1 else sample_with_parameters

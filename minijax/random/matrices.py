@@ -24,7 +24,7 @@ from minijax.random.arguments import (
     check_shape,
     sampler_dtype,
 )
-from minijax.random.frames import placed
+from minijax.random.frames import laid_out
 from minijax.random.keys import check_key
 from minijax.random.samplers import normal
 from minijax.typing import ArrayLike, DTypeLike
@@ -66,8 +66,8 @@ def multivariate_normal(
             f"{dtype}"
         )
     shape = None if shape is None else canonical_shape(shape)
-    drawn = _multivariate_normal(key, mean, cov, shape, dtype, method)
-    return placed(drawn, out_sharding)
+    sizes = (shape, dtype, method)
+    return laid_out(_multivariate_normal, out_sharding, key, mean, cov, *sizes)
 
 
 @partial(jit, static_argnums=(3, 4, 5))
@@ -125,7 +125,7 @@ def orthogonal(
         concrete_or_error(operator.index, size, "The sizes of random.orthogonal().")
         for size in (n, n if m is None else m)
     ]
-    return placed(_orthogonal(key, *sizes, shape, dtype), out_sharding)
+    return laid_out(_orthogonal, out_sharding, key, *sizes, shape, dtype)
 
 
 @partial(jit, static_argnums=(1, 2, 3, 4))

@@ -19,7 +19,7 @@ from minijax.core import dtypes
 from minijax.core.array import Array
 from minijax.numpy.arguments import canonicalize_axis
 from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact
-from minijax.numpy.shapes.creation import placed
+from minijax.numpy.shapes.creation import laid_out
 from minijax.primitives.random.random_bits import random_bits
 from minijax.random.arguments import Shape, StaticShape, canonical_shape, check_shape
 from minijax.random.distributions import gumbel
@@ -57,11 +57,11 @@ def permutation(
     check_arraylike("permutation", x)
     axis = canonicalize_axis(axis, np.ndim(x) or 1)
     if np.ndim(x):
-        return placed(_permutation(key, x, axis, independent), out_sharding)
+        return laid_out(_permutation, out_sharding, key, x, axis, independent)
     if not np.issubdtype(dtypes.dtype(x), np.integer):
         raise TypeError("x must be an integer or at least 1-dimensional")
     size = concrete_or_error(int, x, "argument x of random.permutation()")
-    return placed(_shuffle(key, jnp.arange(size), axis), out_sharding)
+    return laid_out(_shuffle, out_sharding, key, jnp.arange(size), axis)
 
 
 def _permutation(key: Array, x: ArrayLike, axis: int, independent: bool) -> Array:
@@ -211,17 +211,13 @@ def categorical(
     check_arraylike("categorical", logits)
     logits = jnp.asarray(logits)
     batch_shape = tuple(np.delete(logits.shape, axis))
-    if shape is None:
-        shape = batch_shape
-    else:
-        shape = canonical_shape(shape)
-        check_shape("categorical", shape, batch_shape)
+    shape = batch_shape if shape is None else canonical_shape(shape)
+    check_shape("categorical", shape, batch_shape)
     lead = shape[: len(shape) - len(batch_shape)]
+    draw = _categorical_without_replacement
     if replace:
-        drawn = _categorical_with_replacement(key, logits, lead, shape, axis, mode)
-    else:
-        drawn = _categorical_without_replacement(key, logits, lead, shape, axis, mode)
-    return placed(drawn, out_sharding)
+        draw = _categorical_with_replacement
+    return laid_out(draw, out_sharding, key, logits, lead, shape, axis, mode)
 
 
 def _categorical_with_replacement(

@@ -16,7 +16,7 @@ from minijax.compile.jit_api import jit
 from minijax.core import dtypes
 from minijax.core.array import Array
 from minijax.numpy.promotion import check_arraylike
-from minijax.numpy.shapes.creation import placed
+from minijax.numpy.shapes.creation import laid_out
 from minijax.primitives.random.random_bits import UINT_DTYPES
 from minijax.primitives.random.random_bits import random_bits as _random_bits
 from minijax.random import arguments, frames, keys
@@ -81,7 +81,7 @@ def uniform(
     key, _ = keys.check_key("uniform", key)
     dtype = arguments.float_dtype("uniform", dtype)
     shape = arguments.canonical_shape(shape)
-    return placed(_uniform(key, minval, maxval, shape, dtype), out_sharding)
+    return laid_out(_uniform, out_sharding, key, minval, maxval, shape, dtype)
 
 
 @partial(jit, static_argnums=(3, 4))
@@ -150,8 +150,8 @@ def randint(
         low, high = int(info.min), int(info.max)
         minval = jnp.asarray(minval).astype("int32").clip(low, high)
         maxval = jnp.asarray(maxval).astype("int32").clip(low, high + 1)
-    drawn = _randint(key, minval, maxval, shape, sampled).astype(dtype)
-    return placed(drawn, out_sharding)
+    drawn = laid_out(_randint, out_sharding, key, minval, maxval, shape, sampled)
+    return drawn.astype(dtype)
 
 
 def _clip_to(values: Array, dtype: np.dtype) -> Array:
@@ -294,7 +294,7 @@ def bernoulli(
             f"bernoulli probability `p` must have a floating dtype, got {dtype}."
         )
     p = lax.convert_element_type(p, dtype)
-    return placed(_bernoulli(key, p, shape=shape, mode=mode), out_sharding)
+    return laid_out(_bernoulli, out_sharding, key, p, shape, mode)
 
 
 @partial(jit, static_argnames=("shape", "mode"))

@@ -105,10 +105,10 @@ def _used(lib):
 
 
 def _refused(function, *args):
-    """Whether it raises a ValueError; jax has a class of its own at times."""
+    """Whether it raises; jax has a class of its own at times."""
     try:
         return f"{function(*args)} is accepted"
-    except ValueError:
+    except (AttributeError, TypeError, ValueError):
         return "refused"
 
 
@@ -212,3 +212,60 @@ for _how in _MADE:
         for _cut in (False, True):
             _name = f"{_how} in jit at {_place} cut={_cut}"
             CASES[_name] = functools.partial(_made, _how, True, None, _place, _cut)
+
+
+# ----------------------------------------------------------------------------------
+# `out_sharding=` in a program: a type says it, or it is refused
+# ----------------------------------------------------------------------------------
+
+
+_OUT = dict(
+    normal=lambda lib, x, place: lib.random.normal(
+        lib.random.key(0), (8,), out_sharding=place
+    ),
+    categorical=lambda lib, x, place: lib.random.categorical(
+        lib.random.key(0), x, out_sharding=place
+    ),
+    segment_sum=lambda lib, x, place: lib.mj.ops.segment_sum(
+        x[:, 0], np.arange(8) % 4, 4, out_sharding=place
+    ),
+    percentile=lambda lib, x, place: lib.jnp.percentile(
+        x, 50, axis=1, out_sharding=place
+    ),
+    einsum_of_one=lambda lib, x, place: lib.jnp.einsum("ij->i", x, out_sharding=place),
+    einsum_of_three=lambda lib, x, place: lib.jnp.einsum(
+        "ij,j,j->i", x, x[:, 0], x[:, 1], out_sharding=place
+    ),
+    constant=lambda lib, x, place: lib.mj.nn.initializers.constant(2.0)(
+        None, (8,), out_sharding=place
+    ),
+    rows=lambda lib, x, place: x[:, 0].at[np.arange(8)].get(out_sharding=place),
+)
+
+
+def _out(how, lib, x):
+    """The type of the result for each place; "refused" where none is made."""
+    told = []
+    for place in ("device", "one_device", "word", "auto", "explicit", "spec"):
+        program = functools.partial(_OUT[how], lib, place=_places(lib)[place])
+        try:
+            made = lib.mj.eval_shape(program, x).sharding.spec
+        except (AssertionError, AttributeError, TypeError, ValueError):
+            made = "refused"
+        told.append(f"{place}: {made}")
+    return told
+
+
+for _how in _OUT:
+    _case = functools.partial(_out, _how)
+    CASES[f"{_how} out"] = functools.partial(_in_use, _case, "explicit")
+CASES.update(
+    full_on_a_device=lambda lib: _refused(
+        lib.mj.jit(lambda: lib.lax.full((8,), 2.0, sharding=lib.mj.devices()[3]))
+    ),
+    ones_of_an_empty_spec_auto=functools.partial(
+        _in_use,
+        lambda lib, x: lib.mj.jit(lambda: lib.jnp.ones(8, out_sharding=lib.P()))(),
+        "auto",
+    ),
+)

@@ -24,6 +24,7 @@ from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.products.contraction_paths import find_path
 from minijax.numpy.products.contractions import PRODUCT_OPTIONS, product_dtype
 from minijax.numpy.reduce.reducing import refuse_out
+from minijax.numpy.shapes.creation import laid_out
 from minijax.support import element_types
 
 
@@ -210,8 +211,10 @@ def einsum(
     sizes = _sizes(terms, [np.shape(array) for array in arrays])
     _, steps = _plan(terms, result, sizes, optimize)
     arrays = list(ensure_arraylike_tuple("einsum", arrays))
-    types = (precision, preferred_element_type)
-    return _einsum(arrays, steps, *types, _dot_general, out_sharding)
+    options = (steps, precision, preferred_element_type, _dot_general)
+    if [len(step.positions) for step in steps] != [2]:  # not one product alone
+        return laid_out(_einsum, out_sharding, arrays, *options, None)
+    return _einsum(arrays, *options, out_sharding)
 
 
 def einsum_path(
@@ -243,11 +246,10 @@ def _einsum(
 ) -> Array:
     dtype, weak_type = product_dtype("einsum", preferred_element_type, *operands)
     operands = list(operands)
-    multiply = functools.partial(
-        _dot_general, precision=precision, preferred_element_type=dtype
-    )
+    options = {"precision": precision, "preferred_element_type": dtype}
     if out_sharding is not None:
-        multiply = functools.partial(multiply, out_sharding=out_sharding)
+        options["out_sharding"] = out_sharding
+    multiply = functools.partial(_dot_general, **options)
     for positions, summed, subscripts in contractions:
         left, result = subscripts.split("->")
         terms = left.split(",")

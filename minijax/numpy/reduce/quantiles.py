@@ -3,6 +3,7 @@
 In JAX: `numpy/reduce/reductions.py`, `_quantile`.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -21,7 +22,7 @@ from minijax.numpy.reduce.reduction_options import (
 )
 from minijax.numpy.reduce.reductions import any, sum
 from minijax.numpy.shapes.broadcasting import _where
-from minijax.numpy.shapes.creation import placed
+from minijax.numpy.shapes.creation import laid_out
 from minijax.support import element_types
 from minijax.typing import ArrayLike
 
@@ -51,8 +52,8 @@ def percentile(a: ArrayLike, q: ArrayLike, options: Options) -> Array:
     """`quantile` with `q` from 0 to 100."""
     a, q = promotion.ensure_arraylike("percentile", a, q)
     (q,) = promotion.promote_dtypes_inexact(q)
-    result = quantile(a, q / 100, **options.only(OF_QUANTILE))
-    return placed(result, options.out_sharding)
+    of_parts = functools.partial(quantile, **options.only(OF_QUANTILE))
+    return laid_out(of_parts, options.out_sharding, a, q / 100)
 
 
 @compiled(OF_QUANTILE, "a q")

@@ -8,6 +8,7 @@ In JAX: `ops/scatter.py`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -22,7 +23,6 @@ from minijax.numpy.index import indexing
 from minijax.numpy.math import ufuncs
 from minijax.numpy.reduce import reducing, reductions
 from minijax.numpy.shapes import creation
-from minijax.numpy.shapes.creation import placed
 from minijax.typing import ArrayLike
 
 
@@ -59,18 +59,19 @@ def _segment_reduction(
             )
             if num_segments < 0:
                 raise ValueError("num_segments must be non-negative.")
-            options: dict[str, Any] = {
-                "indices_are_sorted": indices_are_sorted,
-                "unique_indices": unique_indices,
-                "mode": lax.GatherScatterMode.FILL_OR_DROP if mode is None else mode,
-                "normalize_indices": False,
-            }
+            update = functools.partial(
+                indexing.scatter_update,
+                scatter_op=scatter,
+                indices_are_sorted=indices_are_sorted,
+                unique_indices=unique_indices,
+                mode=lax.GatherScatterMode.FILL_OR_DROP if mode is None else mode,
+                normalize_indices=False,
+            )
             neutral = neutral_of(rows.dtype)
             shape = (num_segments, *rows.shape[1:])
             if bucket_size is None:
                 empty = creation.full(shape, neutral, dtype=rows.dtype)
-                out = indexing.scatter_update(empty, ids, rows, scatter, **options)
-                return placed(out, out_sharding)
+                return creation.laid_out(update, out_sharding, empty, ids, rows)
             if out_sharding is not None:
                 raise NotImplementedError(
                     f"{name}() takes either `bucket_size` or `out_sharding`; place the "
@@ -80,8 +81,7 @@ def _segment_reduction(
             buckets = -(-ids.size // bucket_size)
             empty = creation.full((buckets, *shape), neutral, dtype=rows.dtype)
             bucket = ufuncs.floor_divide(creation.arange(ids.shape[0]), bucket_size)
-            index = (bucket, ids[None, :])
-            out = indexing.scatter_update(empty, index, rows, scatter, **options)
+            out = update(empty, (bucket, ids[None, :]), rows)
             return reduce(out, axis=0).astype(rows.dtype)
 
         return introduce(public, neutral_of)

@@ -77,7 +77,15 @@ def array(
 
 
 def _as_sharding(device: Any) -> Any:
-    return SingleDeviceSharding(device) if hasattr(device, "platform") else device
+    """A device as a sharding; ValueError for what is neither, nor None."""
+    if hasattr(device, "platform"):
+        return SingleDeviceSharding(device)
+    if device is not None and not isinstance(device, Sharding):
+        raise ValueError(
+            f"device={device!r} must be a device or an instance of Sharding. A "
+            "PartitionSpec is for out_sharding, or make a NamedSharding of it."
+        )
+    return device
 
 
 def put_on(result: Array, device: Any) -> Array:
@@ -88,11 +96,6 @@ def put_on(result: Array, device: Any) -> Array:
     device = _as_sharding(device)
     if device is None:
         return result
-    if not isinstance(device, Sharding):
-        raise ValueError(
-            f"device={device!r} must be a device or an instance of Sharding. A "
-            "PartitionSpec is for out_sharding, or make a NamedSharding of it."
-        )
     mesh = get_abstract_mesh()
     if isinstance(device, NamedSharding) and mesh._any_axis_explicit:
         if mesh.are_all_axes_explicit or device.mesh.abstract_mesh != mesh:
@@ -240,15 +243,17 @@ def placed(result: Array, place: Any) -> Array:
 
 
 def laid_out(function: Callable[..., Array], place: Any, *args: Any) -> Array:
-    """`function(*args)`, with its result on a device or as a sharding says.
+    """`function(*args)`, with its result cut as `place`, an `out_sharding`, says.
 
     On an Explicit mesh the compiler decides about the cuts inside of the function.
+    Raises TypeError for a device, and ValueError for mesh axes that no type shows.
     """
-    explicit = isinstance(place, NamedSharding) and place.mesh._any_axis_explicit
-    if place is None or not (explicit or changes_type(args[0], place)):
+    cut = final_sharding(place, "out_sharding")
+    if cut is None or not cut.mesh._any_axis_explicit:
         return placed(function(*args), place)
     leaves, tree = trees.tree_flatten(args)
-    given = {i: leaf for i, leaf in enumerate(leaves) if hasattr(leaf, "dtype")}
+    kinds = (*_traced_or_array, np.ndarray)
+    given = {i: leaf for i, leaf in enumerate(leaves) if isinstance(leaf, kinds)}
 
     def with_statics(arrays: dict[int, Array]) -> Array:
         own = [arrays.get(i, leaf) for i, leaf in enumerate(leaves)]
@@ -324,6 +329,7 @@ def _places(name: str, device: Any, out_sharding: Any) -> tuple[Any, Any]:
             "Only one of `device` or `out_sharding` can be set. Got "
             f"device={device} and out_sharding={out_sharding}"
         )
+    device = _as_sharding(device)
     if isinstance(device, NamedSharding) and not device._is_concrete:
         device, out_sharding = None, device
     final_sharding(out_sharding, name)  # raises for axes that no type shows
@@ -460,9 +466,7 @@ def arange(
     if dtype is None:
         dtype = element_types.result_type(*given)
     result = _arange(start, stop, step, dtype, out_sharding)
-    if device is None:
-        return result
-    return array_transfers.device_put(result, _as_sharding(device))
+    return result if device is None else array_transfers.device_put(result, device)
 
 
 def _static_number(value: Any, name: str) -> Any:

@@ -35,7 +35,7 @@ from minijax.primitives import families
 from minijax.primitives.parallel.device_moves import device_put_p
 from minijax.primitives.shape.casting import asarray
 from minijax.support import element_types
-from minijax.support.devices.shardings import NamedSharding, PartitionSpec
+from minijax.support.devices.shardings import NamedSharding, Sharding
 from minijax.values.concrete import concrete_or_error
 
 # ----------------------------------------------------------------------------------
@@ -142,7 +142,7 @@ def full(
         traced only one of a mesh with Explicit axes is used.
 
     Raises:
-      TypeError: when `fill_value` is not a scalar.
+      TypeError: when `fill_value` is not a scalar, or `sharding` not a sharding.
       ValueError: when `sharding` cannot cut the shape evenly.
     """
     shape = canonicalize_shape(shape)
@@ -151,22 +151,19 @@ def full(
             "full must be called with scalar fill_value, got fill_value.shape "
             f"{shaping.shape_of(fill_value)}. Use `lax.broadcast` to repeat an array."
         )
-    if dtype is None:
-        weak, dtype = (
-            element_types.is_weakly_typed(fill_value),
-            dtypes.dtype(fill_value),
-        )
-    elif isinstance(dtype, element_types.PRNGKeyDType):
+    if isinstance(dtype, element_types.PRNGKeyDType):
         return dtype.full(shape, fill_value)
+    weak = dtype is None and element_types.is_weakly_typed(fill_value)
+    if dtype is None:
+        dtype = dtypes.dtype(fill_value)
     else:
-        weak = False
         dtype = element_types.check_and_canonicalize_user_dtype(dtype, "full")
     value = shaping.convert_element_type_to(fill_value, dtype, weak)
     of_mesh = isinstance(sharding, NamedSharding)
     if sharding is None or (of_mesh and sharding.mesh.empty):
         return broadcast(value, shape)
-    if isinstance(sharding, PartitionSpec) or (of_mesh and not sharding._is_concrete):
-        return broadcast(value, shape, out_sharding=sharding)
+    if not isinstance(sharding, Sharding) or (of_mesh and not sharding._is_concrete):
+        return broadcast(value, shape, out_sharding=final_sharding(sharding, "full"))
     cut = sharding if of_mesh and sharding.mesh.explicit_axes else None
     if isinstance(value, Tracer) or state.trace is not eval_trace:
         return broadcast(value, shape, out_sharding=cut)
