@@ -572,6 +572,7 @@ wrong("14.2", "not a function", spread)
 machines = {"kernels": [4, 1, 4], "one pass": "h100", "copies": "tpu"}
 right("14.4", {**machines, "kernels": (4, 1, 4)})
 right("14.4", {**machines, "one pass": "H100", "copies": " TPU v5e"})
+right("14.4", {**machines, "one pass": "NVIDIA H100", "copies": "the TPU"})
 for key, value in (
     ("kernels", [1, 4, 4]),
     ("kernels", 4),
@@ -660,7 +661,14 @@ def by_whole(parts):
     return row.max(), np.exp(row - row.max()).sum()
 
 
+def two_passes(parts):
+    top = max(parts[n].max() for n in range(len(parts)))
+    return top, sum(np.exp(part - top).sum() for part in parts)
+
+
 right("19.2", online())
+right("19.2", lambda parts: online()(parts[n] for n in range(len(parts))))
+wrong("19.2", "each is gone when the next one comes", two_passes)
 wrong("19.2", "the sum should be", online(rescale=False))
 wrong("19.2", "the largest should be", online(start=0.0))
 wrong("19.2", "is", online(guard=False))

@@ -27,7 +27,8 @@ def written(question) -> list:
     ways = [answer, str(answer), f" `{answer}` "]
     if isinstance(answer, int):
         ways += [np.int64(answer), f"{answer:,}"]
-        ways += [word for number, word in enumerate(WORDS) if number == answer]
+        words = [word for number, word in enumerate(WORDS) if number == answer]
+        ways += words + [f"{word} times" for word in words]
     return ways
 
 

@@ -236,6 +236,9 @@ def test_functions_of_jax_are_traced_by_jax_where_that_is_enough(jitted):
 class Layer:
     """Calls JAX in a method, as a module of Flax does."""
 
+    def __init__(self):
+        self.kept = loss
+
     def apply(self, p, x):
         return loss(p, x)
 
@@ -244,10 +247,25 @@ class Layer:
 
 
 LAYER = Layer()
+LOSSES = [loss]
 
 
 def through_a_layer(p, x):
     return LAYER.apply(p, x)
+
+
+def by_an_attribute(p, x):
+    return LAYER.kept(p, x)
+
+
+def by_a_list(p, x):
+    return LOSSES[0](p, x)
+
+
+def by_an_import(p, x):
+    import jax.numpy as theirs
+
+    return theirs.sum(x)
 
 
 def in_a_layer(p, x):
@@ -265,6 +283,10 @@ def test_functions_that_close_over_what_calls_jax():
             assert function.__name__ in view(function, TREE, X).text()
         with pytest.raises(TypeError, match=r"see\.grad\(jax\.make_jaxpr\("):
             see.grad(function, TREE, X)
+    for function in (by_an_attribute, by_a_list, by_an_import):
+        assert see.jaxpr(function, TREE, X).recording.text == str(
+            jax.make_jaxpr(function)(TREE, X)
+        )
     # What only has such a method, and calls another, is minijax's.
     assert see.grad(in_a_layer, TREE, X, argnums=1).text()
 

@@ -17,6 +17,7 @@ BYTES = {"b": 1, "byte": 1, "bytes": 1, "kib": 2**10, "mib": 2**20, "gib": 2**30
 BYTES |= {"kb": 10**3, "mb": 10**6, "gb": 10**9}
 WORDS = "zero one two three four five six seven eight nine ten".split()
 NUMBERS: dict[str, float] = {word: number for number, word in enumerate(WORDS)}
+NUMBERS |= {f"minus {word}": -number for word, number in NUMBERS.items()}
 NUMBERS |= {"once": 1, "twice": 2, "half": 0.5, "a half": 0.5, "one half": 0.5}
 DOTTED = re.compile(r"(?:[A-Za-z_]\w*\.)+([A-Za-z_]\w*)")
 
@@ -120,6 +121,9 @@ def only_numbers(text: str) -> list[float] | None:
 
 def value_of(text: str, unit: str) -> Any:
     """Returns the value that a text writes; the text itself if it writes none."""
+    word, _, counted = text.lower().rpartition(" ")
+    if word in NUMBERS and counted in ("times", *BYTES):  # "two bytes" as "2 bytes"
+        text = f"{NUMBERS[word]} {counted}"
     number = NUMBER.fullmatch(text)
     if number is not None and not re.search(r",(?!\d{3}(?!\d))", number[1]):
         value = float(number[1].replace(",", ""))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
@@ -170,8 +171,8 @@ def grade_machines(found: Any) -> str | None:
     if not isinstance(kernels, (list, tuple)) or [*kernels] != MACHINES["kernels"]:
         return f"The kernels are not {kernels}: count them in the three views."
     for question in ("one pass", "copies"):
-        said = str(found[question]).strip().lower().replace(" ", "-").partition("-")[0]
-        if said != MACHINES[question]:
+        said = set(re.split(r"\W+", str(found[question]).lower()))
+        if said & {"cpu", "h100", "tpu"} != {MACHINES[question]}:
             return f'"{question}" is not {found[question]!r}.'
     return None
 

@@ -256,6 +256,9 @@ def leads_to_jax(value: Any, names: Sequence[str], seen: dict[int, Any]) -> bool
             return True
         parts = [vars(value).get(name) for name in names]
         return any(callable(one) and leads_to_jax(one, (), seen) for one in parts)
+    if isinstance(value, (list, tuple, dict)):
+        held = value.values() if isinstance(value, dict) else value
+        return any(callable(one) and leads_to_jax(one, names, seen) for one in held)
     code = getattr(value, "__code__", None)
     module = getattr(value, "__module__", None) or (
         "" if code else type(value).__module__
@@ -272,8 +275,14 @@ def leads_to_jax(value: Any, names: Sequence[str], seen: dict[int, Any]) -> bool
             return leads_to_jax(bound, (), seen) or leads_to_jax(owner, (), seen)
         kind = value if isinstance(value, type) else type(value)
         methods = [getattr(kind, name, None) for name in ("__call__", *names)]
+        codes = [getattr(method, "__code__", None) for method in methods]
+        read = {*names, *(n for code in codes if code for n in names_in(code))}
+        held = {} if kind is value else getattr(value, "__dict__", {})
+        methods += [one for name, one in held.items() if name in read and callable(one)]
         return any(leads_to_jax(method, (), seen) for method in methods)
     used = list(names_in(code))
+    if any(name.startswith("jax.") for name in used):
+        return True  # it imports a module of JAX itself
     scope = getattr(value, "__globals__", {})
     cells = [cell_of(cell) for cell in value.__closure__ or ()]
     read = [scope.get(name) for name in used]
