@@ -276,9 +276,9 @@ def leads_to_jax(value: Any, names: Sequence[str], seen: dict[int, Any]) -> bool
         kind = value if isinstance(value, type) else type(value)
         methods = [getattr(kind, name, None) for name in ("__call__", *names)]
         codes = [getattr(method, "__code__", None) for method in methods]
-        read = {*names, *(n for code in codes if code for n in names_in(code))}
-        held = {} if kind is value else getattr(value, "__dict__", {})
-        methods += [one for name, one in held.items() if name in read and callable(one)]
+        asked = {*names, *(n for code in codes if code for n in names_in(code))}
+        own = {} if kind is value else getattr(value, "__dict__", {})
+        methods += [one for name, one in own.items() if name in asked and callable(one)]
         return any(leads_to_jax(method, (), seen) for method in methods)
     used = list(names_in(code))
     if any(name.startswith("jax.") for name in used):
