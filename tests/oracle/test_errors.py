@@ -261,13 +261,16 @@ WRONG_ARGUMENTS = {
     "padding must have pairs": lambda lax, x: lax.conv_general_dilated(
         x[None, None], x[None, None], (1, 1), [(0, 0), (0,)]
     ),
+    "padding must have pairs (low, high), got 1": lambda lax, x: (
+        lax.conv_general_dilated(x[None, None], x[None, None], (1, 1), 1)
+    ),
     "padding must have one pair": lambda lax, x: lax.conv_general_dilated(
         x[None, None], x[None, None], (1, 1), [(0, 0)]
     ),
     "computation must be a function": lambda lax, x: lax.reduce(
         x, np.float32(0), "add", (0,)
     ),
-    "branches is a function": lambda lax, x: lax.switch(0, lambda: x),
+    "branches must be a list": lambda lax, x: lax.switch(0, lambda: x),
     "must be square": lambda lax, x: lax.linalg.cholesky(x),
     "square, ": lambda lax, x: lax.linalg.eigh(x[0]),
 }

@@ -550,6 +550,16 @@ def test_linear_transpose_through_a_counted_loop():
     )
 
 
+def test_branches_in_a_list_that_one_can_call():
+    class Layers(list):
+        def __call__(self, x):
+            return x
+
+    same_values(
+        lambda lib: lambda: lib.lax.switch(1, Layers([abs, lambda x: x + 1]), 2)
+    )
+
+
 def test_linear_transpose_of_integers():
     def program(lib):
         def call(wrap):

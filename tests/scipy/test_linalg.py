@@ -28,6 +28,16 @@ FUNCTIONS: dict[str, tuple[Any, Any, Any]] = {
         SQUARE,
         lambda m, a: m.cho_solve(m.cho_factor(a), a.reshape(-1)[:4]),
     ),
+    "arguments that nothing reads": (
+        positive,
+        ONE,
+        lambda m, a: [
+            m.cholesky(a, overwrite_a=np.asarray(True)),
+            m.solve(a, a, check_finite=np.asarray(True), debug=[1]),
+            m.qr(a, lwork=[1], mode="r"),
+            m.eigh(a, type=np.int64(1), turbo=np.asarray(False), eigvals_only=True),
+        ],
+    ),
     "svd": (matrix, ANY, lambda m, a: [m.svd(a), m.svd(a, False), m.svd(a, True, 0)]),
     "det": (matrix, SQUARE, lambda m, a: m.det(a)),
     "inv": (matrix, SQUARE, lambda m, a: m.inv(a)),

@@ -100,6 +100,12 @@ def _abstract(lib, *spec):
     return lib.Named(lib.sharding.get_abstract_mesh(), lib.P(*spec))
 
 
+def _auto(lib):
+    """A sharding that no type shows."""
+    axes = (lib.sharding.AxisType.Auto,) * 2
+    return lib.Named(lib.mj.make_mesh((4, 2), ("x", "y"), axis_types=axes), lib.P("x"))
+
+
 def _used(lib):
     return lib.sharding.get_mesh()
 
@@ -124,6 +130,28 @@ _both(
     zeros_over_another_mesh=lambda lib, x: lib.mj.jit(
         lambda: lib.jnp.zeros(8, out_sharding=lib.on("i", mesh=lib.line))
     )(),
+    array_fill=lambda lib, x: _refused(
+        lib.mj.jit(lambda: lib.jnp.full((8,), np.ones(8), device=_auto(lib))),
+    ),
+    array_fill_over_another_mesh=lambda lib, x: _refused(
+        lib.mj.jit(
+            lambda: lib.jnp.full_like(x, np.ones(8), device=lib.on("i", mesh=lib.line))
+        ),
+    ),
+    number_fill=lambda lib, x: lib.mj.jit(
+        lambda: lib.jnp.full((8,), 2.0, device=_auto(lib)) * lib.jnp.bfloat16(1)
+    )(),
+    rows_over_auto_axes=lambda lib, x: _refused(
+        lib.mj.jit(lambda x: x.at[np.arange(8)].get(out_sharding=_auto(lib))),
+        lib.numbers(8, 8),
+    ),
+    drawn_over_auto_axes=lambda lib, x: _refused(
+        lib.mj.jit(lambda k: lib.random.uniform(k, (8,), out_sharding=_auto(lib))),
+        lib.random.key(0),
+    ),
+    drawn_and_not_cut=lambda lib, x: lib.mj.jit(
+        lambda k: lib.random.uniform(k, (8,), out_sharding=lib.P())
+    )(lib.random.key(0)),
     uneven_put=lambda lib, x: _refused(
         lib.mj.jit(lambda y: lib.mj.device_put(y, lib.P("x"))), lib.numbers(7)
     ),

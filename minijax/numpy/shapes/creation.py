@@ -305,8 +305,6 @@ def _filled(
         device = like.sharding if shape in (None, like.shape) else None
     if out_sharding is not None and not changes_type(value, out_sharding):
         device, out_sharding = out_sharding, None
-    if device is not None and dtype is None and like is None:
-        dtype = dtypes.dtype(value)  # as in JAX, no longer weak
     if device is not None and isinstance(like, _traced_or_array):
         like = like.aval  # which is on no device
     if np.ndim(value) != 0:
@@ -315,6 +313,8 @@ def _filled(
             dtype = element_types.result_type(like) if dtype is None else dtype
         value = asarray(value, dtype=dtype)
         result = broadcast_to(value, shape, out_sharding=out_sharding)
+        if isinstance(result, Tracer) and isinstance(device, NamedSharding):
+            final_sharding(device, name)  # raises for axes that no type shows
     elif like is None:
         result = lax.full(shape, value, dtype, sharding=out_sharding)
     else:

@@ -419,12 +419,12 @@ def conv_general_dilated(
                 "conv_transpose."
             )
         padding = padtype_to_pads(sizes, window, window_strides, padding)
-    elif len(padding) != space:
+    elif np.iterable(padding) and len(padding) != space:
         raise TypeError(
             f"padding must have one pair for each of {space} spatial dimensions, got "
             f"{padding}"
         )
-    elif any(np.shape(pair) != (2,) for pair in padding):
+    elif not np.iterable(padding) or any(np.shape(pair) != (2,) for pair in padding):
         raise ValueError(f"padding must have pairs (low, high), got {padding}")
     if preferred_element_type is not None:
         preferred_element_type = np.dtype(preferred_element_type)

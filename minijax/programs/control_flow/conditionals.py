@@ -25,7 +25,7 @@ In JAX: `lax/control_flow/conditionals.py`.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -193,8 +193,8 @@ def switch(
         results differ in tree, shape or dtype.
       ValueError: `branches` is empty.
     """
-    if callable(branches):
-        raise errors.type_error(f"lax.switch: branches is a function: [{branches}]?")
+    if not isinstance(branches, Iterable):
+        raise errors.type_error(f"lax.switch: branches must be a list, got {branches}.")
     branches = tuple(branches)
     for position, branch in enumerate(branches):
         check_callable("lax.switch", **{f"branches[{position}]": branch})

@@ -29,12 +29,16 @@ from minijax.transforms.vectorization import vmap
 F = TypeVar("F", bound=Callable[..., Any])
 
 
+# Arguments that SciPy reads, and here nothing: they may be anything, also traced.
+_UNREAD = ("overwrite_a", "overwrite_b", "check_finite", "lwork", "turbo", "debug")
+
+
 def compiled(*arrays: str) -> Callable[[F], F]:
-    """`jit` of a function whose arguments are static, but for these arrays."""
+    """`jit` of a function whose arguments are static, but for arrays and `_UNREAD`."""
 
     def compile_one(function: F) -> F:
-        static = [n for n in inspect.signature(function).parameters if n not in arrays]
-        return jit(function, static_argnames=static)
+        names = inspect.signature(function).parameters
+        return jit(function, static_argnames=sorted({*names} - {*arrays, *_UNREAD}))
 
     return compile_one
 
@@ -149,12 +153,11 @@ def eigh(
 
     NotImplementedError for a second matrix `b`, `eigvals`, and other types than 1.
     """
-    for name, given, only in (("b", b, None), ("type", type, 1)):
-        if given is not only:
-            raise NotImplementedError(
-                f"eigh: only {name}={only} is supported. For a second matrix b = L Lᴴ "
-                "decompose L⁻¹ a L⁻ᴴ, with L of `cholesky(b, lower=True)`."
-            )
+    if b is not None or type != 1:
+        raise NotImplementedError(
+            "eigh: only b=None and type=1 are supported. For a second matrix b = L Lᴴ "
+            "decompose L⁻¹ a L⁻ᴴ, with L of `cholesky(b, lower=True)`."
+        )
     if eigvals is not None:
         raise NotImplementedError("eigh: take a slice of all, instead of `eigvals`.")
     (a,) = inexact(a)
