@@ -219,6 +219,7 @@ def test_names_and_labels_tell_leaves_apart_in_little_room():
         assert len(set(found)) == 4 and max(map(len, found)) <= room
     leaves = [f"params['layers'][{n}]['{end}']" for n in (0, 1) for end in ("w", "b")]
     assert len({short_name(f"ct_{leaf}", 14) for leaf in leaves}) == 4
+    assert all(len(short_name(f"ct_{leaves[0]}", n)) <= n for n in range(4, 20))
 
 
 def test_the_headline_counts_the_rows_with_advice():

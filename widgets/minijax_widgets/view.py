@@ -292,7 +292,7 @@ def short_name(name: str, width: int) -> str:
     `ct_l.0.kernel`, then the end."""
     if len(name) <= width:
         return name
-    head = "ct_" if name.startswith("ct_") else ""
+    head = "ct_" if name.startswith("ct_") and width > 6 else ""
     parts = re.findall(r"\w+", name.removeprefix(head))[1:] or [name]
     for place in range(len(parts)):
         if len(head) + len(".".join(parts)) <= width:
