@@ -84,8 +84,10 @@ class CardView(View):
         record = self.recording
         if not record.inputs or not record.outputs:
             return []
-        scene = numbers_scene(record.inputs, record.outputs)
-        return [Pane("what it does", [], kind="scene", scene=scene, below=True)]
+        pane = Pane("what it does", [], kind="scene", below=True)
+        pane.scene = numbers_scene(record.inputs, record.outputs)
+        pane.narrow = numbers_scene(record.inputs, record.outputs, narrow=True)
+        return [pane]
 
     def derivative(self) -> list[Pane]:
         """Returns the formulas of the derivative, where they are known."""

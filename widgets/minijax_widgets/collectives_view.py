@@ -21,7 +21,7 @@ from minijax_lab.explain.tree import size_in_words
 from minijax_widgets import frame as picture
 from minijax_widgets.code import code_panes, key_of_line, mark_of
 from minijax_widgets.collectives_scene import MOST_MEMBERS, Drawing
-from minijax_widgets.placement_scene import MIDDLE, NARROW_RING, WIDE, Sizes
+from minijax_widgets.placement_scene import MIDDLE, NARROW, NARROW_RING, WIDE, Sizes
 from minijax_widgets.scene import Scene
 from minijax_widgets.view import DIFFERS, View, shortened, twin, views, with_options
 
@@ -168,7 +168,8 @@ class CollectivesView(View):
             steps.append(picture.FrameStep("none", NONE))
         panes = []
         if self.drawn:
-            panes.append(picture.scene_pane(self.scene, WIDE, NARROW_RING, MIDDLE))
+            narrow = NARROW_RING if len(record.mesh.axes) == 1 else NARROW
+            panes.append(picture.scene_pane(self.scene, WIDE, narrow, MIDDLE))
         panes.append(self.table())
         telling = self.starts.get(record.telling, 0)
         if self.drawn and self.rounds_of(record.telling):

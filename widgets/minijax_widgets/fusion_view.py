@@ -242,7 +242,7 @@ class FusionView(View):
             lines = ", ".join(str(span.line) for span in self.spans(kernel))
             cells: list[Any] = [
                 [Piece(f"K{number + 1}", "strong")],
-                [Piece(lines)],
+                [Piece(lines or "-")],
                 [Piece(size_in_words(kernel.read), "size")],
                 [Piece(size_in_words(kernel.written), "size")],
                 [Piece(f"{kernel.flops + kernel.transcendentals:,}", "size")],

@@ -55,6 +55,7 @@ class Band:
     gradients: list[GradArgument] = field(default_factory=list)
     runs: int = 1
     alike: int = 0  # so many equal layers are this band; 0: it is none of them
+    visit: str = ""  # which one it is of bands with the same label: "2/12"
     note: str = ""  # of the program that begins with this band
     title: str = ""
     meetings: int = 0  # how many sums of cotangents the function makes here
@@ -209,6 +210,7 @@ def count_visits(bands: list[Band]) -> None:
         for band in same:
             number += band.alike or 1
             if all_visits > 1 and not band.alike:
+                band.visit = f"{number:,}/{all_visits:,}"
                 band.source = f"{number:,} of {all_visits:,}: {band.source}"
 
 

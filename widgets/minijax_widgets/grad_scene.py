@@ -48,7 +48,7 @@ class Layout:
 
 WIDE = Layout(1040, 30, 284, 358, 236, 676, 764, 22, 1.0, 56)
 MIDDLE = Layout(690, 30, 188, 244, 164, 430, 506, 16, 0.8, 48)
-NARROW = Layout(300, 60, 46, 80, 88, 200, 240, 4, 0.55, 44)
+NARROW = Layout(300, 60, 46, 80, 88, 200, 240, 4, 0.55, 54)
 # Where arrows pass that go around others: on the left, and on the right.
 LANES = 3
 LANE = 6
@@ -224,8 +224,13 @@ class Picture:
         name = cut(residual.name, 12)
         side = self.side(band, residual)
         fits = max(text_width(name, 12, True) * 1.05, text_width(size, 11)) + 6 <= side
-        # Beside a box there is no room for both on a narrow page.
-        return (name if fits or self.layout.wide else "", size)
+        if fits or self.layout.wide:
+            return name, size
+        # Beside a box there is no room for both on a narrow page, and beside a large
+        # one for none: what it is stands in it.
+        if side + text_width(size, 12, True) > self.layout.kept_width - 16:
+            return cut(name, max(1, int((side - 6) / 7.6))), ""
+        return "", size
 
     def box_width(self, band: Band, residual: Residual) -> float:
         """How wide a box is with its texts."""
@@ -412,8 +417,13 @@ class Picture:
         end = layout.forward - 44 if layout.wide else layout.cotangent - 4
         room = int((end - layout.label) / 7.4)
         label = band.label
-        if band.alike and not layout.wide:
-            label = f"{band.alike:,} x {label}"
+        if not layout.wide:
+            # What tells a layer from those like it stands first.
+            label = label.removeprefix("return ")
+            if band.alike:
+                label = f"{band.alike:,} x {label}"
+            elif band.visit:
+                label = f"{band.visit} {label}"
         scene.text(
             left, y + 17, cut(label, room),
             size=12, mono=True, key=keys[0], at=down, go=down, tell=band.label,

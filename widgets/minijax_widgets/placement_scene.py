@@ -352,6 +352,14 @@ class MeshPicture:
         return x + self.device[0] / 2, y + self.device[1] / 2
 
 
+def fitting_device(
+    mesh: MeshFacts, device: tuple[float, float], width: float, gap: float = 10
+) -> tuple[float, float]:
+    """Returns the size of a device, less wide where a row of them would not fit."""
+    columns = mesh.axes[-1].size if len(mesh.axes) > 1 else 1
+    return min(device[0], max(40.0, (width + gap) / columns - gap)), device[1]
+
+
 def lay_mesh(
     mesh: MeshFacts,
     x: float,

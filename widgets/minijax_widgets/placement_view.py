@@ -24,6 +24,7 @@ from minijax_widgets.placement_scene import (
     Sizes,
     draw_array,
     draw_mesh,
+    fitting_device,
     lay_mesh,
     mesh_room,
     names_of,
@@ -260,6 +261,8 @@ class PlacementView(View):
         mesh_y += 14 * (len(mesh.axes) > 2)
         room = max(240.0, x + sizes.width - mesh_x)
         device = sizes.device if len(self.drawn) == 1 else SMALL
+        if not sizes.beside:
+            device = fitting_device(mesh, device, x + sizes.width - mesh_x - 6)
         laid = lay_mesh(mesh, mesh_x, mesh_y, device, width=room)
         self.draw_devices(scene, number, laid)
         low = max(low, laid.low) if sizes.beside else laid.low

@@ -20,6 +20,7 @@ from minijax_widgets.placement_scene import (
     Sizes,
     draw_array,
     draw_mesh,
+    fitting_device,
     lay_mesh,
     side_room,
 )
@@ -392,6 +393,8 @@ class PropagationView(View):
         across = mesh.axes[-1].size if len(mesh.axes) > 1 else 4
         device = sizes.device if across <= 2 else SMALL
         room = max(220.0, sizes.width - x)
+        if not sizes.beside:
+            device = fitting_device(mesh, device, sizes.width - x - 6)
         laid = lay_mesh(mesh, x, y + 10, device, width=room)
         looks = [mesh.place(position) for position in range(len(mesh.devices))]
         texts, keys, tells = [], [], []

@@ -49,10 +49,11 @@ class Drawing:
         self.record = record
         self.wide = width > 560
         shares: tuple[float, ...]
-        shares = (0.31, 0.17, 0.17, 0.35) if self.wide else (0.34, 0.22, 0.16, 0.28)
+        # Where there is little room a line is its number, a kernel its own.
+        shares = (0.31, 0.17, 0.17, 0.35) if self.wide else (0.15, 0.36, 0.33, 0.16)
         if record.code is not None:
             shares = (0.27, 0.15, 0.15, 0.26, 0.17)
-            shares = shares if self.wide else (0.27, 0.2, 0.17, 0.15, 0.21)
+            shares = shares if self.wide else (0.16, 0.25, 0.24, 0.15, 0.2)
         gap = (44.0 if len(shares) == 4 else 36.0) if self.wide else 14.0
         room = width - (len(shares) - 1) * gap - 16
         self.widths = [room * share for share in shares]
@@ -112,9 +113,11 @@ class Drawing:
         """Returns the boxes of a line in the first three columns."""
         record = self.record
         key, tell = [f"g{number}"], told(record, stage)
-        text = record.line_text(stage) or "(no line of yours)"
-        if stage.span is not None and self.wide:
-            text = f"{stage.span.line}  {text}"
+        text = "(no line of yours)" if self.wide else "none"
+        if stage.span is not None:
+            text = f"{stage.span.line}"
+            if self.wide:
+                text += f"  {record.line_text(stage)}"
         line = Item(text, [*key], number, tell, "value")
         equations = record.compiled.jaxpr.equations
         lines = [record.lowering.lines[o] for o in stage.operations]
@@ -154,7 +157,7 @@ class Drawing:
                 y + row * ROW,
                 self.widths[column],
                 BOX,
-                text=fitting(item.text, self.widths[column] - 10),
+                text=fitting(item.text, self.widths[column] - 6),
                 mono=True,
                 role=item.role,
                 key=item.keys,

@@ -374,7 +374,7 @@ def in_words(cause: Cause | None) -> str:
     if cause is None:
         return "its cause was not recorded"
     if not cause.rules:
-        return "written by the operation itself"
+        return "written as your function ran, by no rule"
     said = []
     for rule in cause.rules:
         what = f"{rule.kind} {rule.primitive and 'of '}{rule.primitive or 'rule'}"

@@ -616,7 +616,7 @@ def why_equation(eqn: JaxprEqn) -> WhyRecording:
     told = cause or causes.cause_of_traceback(eqn)
     story = causes.in_words(told) if told is not None else ""
     if cause is None and story and "transpose(" in stack:
-        story = story.replace("written by", "transposed from what is written by")
+        story = f"transposed from what is {story}"
         if eqn.primitive.name == "add_any":
             story = f"a sum of cotangents, {story}"
     name, what = eqn.primitive.name, meaning(eqn.primitive.name, eqn.params)

@@ -270,7 +270,7 @@ stroke-linecap:round;stroke-linejoin:round}
 .bar select[title="show only"]{max-width:5.5em}
 .still .head{flex:1 1 230px}}
 @container (max-width:420px){?td .size{white-space:normal}
-?#grid:has(thead) tr:has(>:nth-child(5))>:first-child{grid-column:1/-1}}
+?#grid tr:has(>:nth-child(5))>:first-child{grid-column:1/-1}}
 `;
 
 const light = variables(false);
