@@ -345,7 +345,7 @@ def primitive_at(file: str, line: int) -> str:
 def rule_that_runs(kind: str, caller: FrameType, called: _Kind) -> Rule:
     """The rule that was called in the frame `caller`."""
     code = called.code
-    if code.co_name == "accum":
+    if code.co_name in ("accum", "_accumulate_in"):
         kind = SUM
     primitive = str(caller.f_locals.get("primitive") or "")
     form = "" if code.co_name == "<lambda>" else called.form
