@@ -1,6 +1,7 @@
 """scipy.linalg against jax: values, dtypes, batches, keywords, derivatives, errors."""
 
 import inspect
+import re
 from typing import Any
 
 import jax.scipy.linalg
@@ -226,6 +227,20 @@ def test_functions_are_those_of_jax(name) -> None:
         a = make(*shape, dtype=dtype)
         call = lambda m, a: function(m.scipy.linalg, a)
         assert_equal(call, a, exact=tolerance(name))
+
+
+@pytest.mark.whole
+@pytest.mark.parametrize(
+    "name", "cholesky eigh hessenberg lu lu_factor qr schur svd".split()
+)
+def test_programs_have_the_names_of_jax(name) -> None:
+    a, named = matrix(3, 3), []
+    for m in LIBRARIES:
+        function = getattr(m.scipy.linalg, name)
+        assert function.__name__ == name
+        text = str(m.make_jaxpr(lambda a, function=function: function(a))(a))
+        named.append(re.findall(r"name=(\w+)", text)[:1])
+    assert named[0] == named[1] != []
 
 
 @pytest.mark.slow

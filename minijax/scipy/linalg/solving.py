@@ -33,12 +33,18 @@ F = TypeVar("F", bound=Callable[..., Any])
 _UNREAD = ("overwrite_a", "overwrite_b", "check_finite", "lwork", "turbo", "debug")
 
 
-def compiled(*arrays: str) -> Callable[[F], F]:
-    """`jit` of a function whose arguments are static, but for arrays and `_UNREAD`."""
+def compiled(*arrays: str, program: str = "") -> Callable[[F], F]:
+    """`jit` of a function whose arguments are static, but for arrays and `_UNREAD`.
+
+    With `program`, the name that jaxprs have for it, a function that calls it so.
+    """
 
     def compile_one(function: F) -> F:
-        names = inspect.signature(function).parameters
-        return jit(function, static_argnames=sorted({*names} - {*arrays, *_UNREAD}))
+        static = {*inspect.signature(function).parameters} - {*arrays, *_UNREAD}
+        public = functools.wraps(function)(lambda *args, **kw: jitted(*args, **kw))
+        function.__name__ = program or function.__name__
+        jitted = jit(function, static_argnames=sorted(static))
+        return public if program else jitted  # type: ignore
 
     return compile_one
 
@@ -64,7 +70,7 @@ def _signature(name: str, a: Any, b: Any, between: str = "") -> str:
     return f"(n,n),{between}{tail}"
 
 
-@compiled("a")
+@compiled("a", program="_cholesky")
 def cholesky(
     a: Any, lower: bool = False, overwrite_a: bool = False, check_finite: bool = True
 ) -> Array:
@@ -112,7 +118,7 @@ def cho_solve(
     return _cho_solve(c, b, lower)
 
 
-@compiled("a")
+@compiled("a", program="_svd")
 def svd(
     a: Any,
     full_matrices: bool = True,
@@ -136,7 +142,7 @@ def inv(a: Any, overwrite_a: bool = False, check_finite: bool = True) -> Array:
     return jnp.linalg.inv(a)
 
 
-@compiled("a", "b")
+@compiled("a", "b", program="_eigh")
 def eigh(
     a: Any,
     b: Any = None,
@@ -165,7 +171,7 @@ def eigh(
     return w if eigvals_only else (w, v)
 
 
-@compiled("a")
+@compiled("a", program="_schur")
 def schur(a: Any, output: str = "real") -> tuple[Array, Array]:
     """(T, Z) with `a = Z T Zᴴ`, Z unitary; T upper triangular if it is complex.
 
@@ -227,7 +233,7 @@ def lu(
     return p, lower, upper
 
 
-@compiled("a")
+@compiled("a", program="_qr")
 def qr(
     a: Any,
     overwrite_a: bool = False,
@@ -297,7 +303,7 @@ def qr_multiply(
     return product, jnp.triu(r[..., :k, :]), *order
 
 
-@compiled("a", "b")
+@compiled("a", "b", program="_solve")
 def solve(
     a: Any,
     b: Any,
@@ -341,7 +347,7 @@ def solve(
     return vmap(solve_vector, b.ndim - 1, max(a.ndim, b.ndim) - 1)(b)
 
 
-@compiled("a", "b")
+@compiled("a", "b", program="_solve_triangular")
 def solve_triangular(
     a: Any,
     b: Any,
