@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 import zlib
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -191,6 +192,14 @@ def seconds_of(item: pytest.Item) -> float:
 def left_out(name: str, by: str) -> bool:
     """Whether a test waits for another commit: about eleven of twelve do."""
     return zlib.crc32(f"{by} {name}".encode()) % PARTS != 0
+
+
+def in_turn(names: Sequence[str], parts: int) -> list[str]:
+    """All of them; in `make test` one in so many, at each commit others."""
+    if PART not in os.environ:
+        return list(names)
+    by = commit()
+    return [n for n in names if zlib.crc32(f"{by} {n}".encode()) % parts == 0]
 
 
 def _take_turns(items: list[pytest.Item]) -> list[pytest.Item]:

@@ -338,6 +338,7 @@ def test_a_wrong_number_of_things(capsys):
 
 
 SAME = [
+    ("zero", 0),
     (jnp.bfloat16, "bfloat16"),
     (np.dtype("float32"), "float32"),
     ("0", 0),
@@ -364,7 +365,7 @@ SAME = [
     ([0, 2, 4], "[0. 2. 4.]"),
 ]
 OTHER = [
-    ("zero", 0),
+    ("zero", 1),
     ("1", 0),
     ("(4)", (4,)),
     ("2 x 3", (2, 2)),

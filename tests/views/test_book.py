@@ -6,7 +6,6 @@ import json
 import os
 import re
 import sys
-import zlib
 from html import unescape
 from pathlib import Path
 from urllib.parse import unquote
@@ -16,7 +15,7 @@ import pytest
 import minijax_widgets as see
 from minijax.core.language import all_primitives
 from minijax_lab.explain.recording import Recording
-from tests.conftest import PART, commit, left_out
+from tests.conftest import PART, commit, in_turn, left_out
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = sorted(path.stem for path in (ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
@@ -303,11 +302,12 @@ def test_nothing_is_cut_on_paper(opened, name):
 
 def pages_in_turn(book):
     """All pages; in `make test` one in 120 of them, each commit others."""
-    pages = sorted(path for path in html_pages(book) if "_static" not in path.parts)
-    if PART in os.environ:
-        turn = [zlib.crc32(f"{commit()} {path.name}".encode()) % 120 for path in pages]
-        pages = [path for path, at in zip(pages, turn) if at == 0]
-    return pages
+    pages = {
+        path.relative_to(book).as_posix(): path
+        for path in html_pages(book)
+        if "_static" not in path.parts
+    }
+    return [pages[name] for name in in_turn(sorted(pages), 120)]
 
 
 @pytest.mark.timeout(2 * 3600)  # all pages take an hour, in `make test-all`
