@@ -189,17 +189,16 @@ def seconds_of(item: pytest.Item) -> float:
     return recorded_seconds().get(name, sys.float_info.max)
 
 
-def left_out(name: str, by: str) -> bool:
+def left_out(name: str, by: str, parts: int = PARTS) -> bool:
     """Whether a test waits for another commit: about eleven of twelve do."""
-    return zlib.crc32(f"{by} {name}".encode()) % PARTS != 0
+    return zlib.crc32(f"{by} {name}".encode()) % parts != 0
 
 
 def in_turn(names: Sequence[str], parts: int) -> list[str]:
     """All of them; in `make test` one in so many, at each commit others."""
     if PART not in os.environ:
         return list(names)
-    by = commit()
-    return [n for n in names if zlib.crc32(f"{by} {n}".encode()) % parts == 0]
+    return [name for name in names if not left_out(name, commit(), parts)]
 
 
 def _take_turns(items: list[pytest.Item]) -> list[pytest.Item]:
@@ -220,7 +219,8 @@ def _take_turns(items: list[pytest.Item]) -> list[pytest.Item]:
         )
 
     waiting = [item for item in items if waits(item)]
-    items[:] = [item for item in items if not waits(item)]
+    left = set(map(id, waiting))
+    items[:] = [item for item in items if id(item) not in left]
     return waiting
 
 

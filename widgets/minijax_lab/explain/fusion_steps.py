@@ -114,7 +114,7 @@ class Replay:
     def take(self, step: FusionStep) -> None:
         """Makes the fusion of a step: the producer's operations join the consumer's.
 
-        The producer goes when nobody else reads it; until then it is computed twice.
+        The producer goes when nothing else reads it; until then it is computed twice.
         """
         if step.kind == "contained":
             for name in step.consumers:

@@ -83,7 +83,7 @@ class Tracing:
         self.watcher = watcher
         # Running functions that may handle an exception, or were given a function.
         self.guarded = 0
-        # Those that count because of a `with` of somebody else's.
+        # Those that count because of a `with` that is not the user's.
         self.withs: set[FrameType] = set()
 
     def __enter__(self) -> None:
@@ -123,7 +123,7 @@ class Tracing:
                 settrace(None)
                 return pause()
             if kind == FOLLOWED:
-                # The frame of a function that raised lives on while somebody handles
+                # The frame of a function that raised lives on while a handler has
                 # the exception, and with it the pause that it began.
                 if code.co_exceptiontable and handles_exceptions(code):
                     self.guarded += 1
@@ -146,7 +146,7 @@ class Tracing:
         return begin
 
     def on_with(self, frame: FrameType) -> None:
-        """A `with` begins, by somebody who may swallow exceptions and keep them."""
+        """A `with` begins, in code that may catch exceptions and keep them."""
         holder = frame.f_locals.get("self")
         generator = getattr(getattr(holder, "gen", None), "gi_code", None)
         if generator is not None and generator.co_filename.startswith(PACKAGE):
