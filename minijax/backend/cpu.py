@@ -16,7 +16,7 @@ from minijax.core.runtime import set_process_wide_state, xc
 def share_with_jax() -> None:
     """Set jaxlib's process-wide state, unless jax was imported and has done so.
 
-    When jax is imported later it replaces ours, which nobody reads again.
+    When jax is imported later it replaces ours, which is not read again.
     """
     if "jax._src.config" not in sys.modules:
         set_process_wide_state()

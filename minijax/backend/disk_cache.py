@@ -1,7 +1,7 @@
 """Compiled programs kept on disk, for the next process.
 
 An entry is native code that this process will run. So the folder and each file in it
-must belong to the user, and nobody else may write there; otherwise the folder, or the
+must belong to the user, and no other user may write there; otherwise the folder, or the
 file, is not used. A file says for which program it was made. Whatever is wrong with the
 folder or a file (damaged, foreign, full, read-only), there is one warning, and the
 program is compiled.

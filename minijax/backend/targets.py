@@ -99,7 +99,7 @@ class Target:
 
         Raises:
           JaxRuntimeError: XLA's own error, if it refuses the program.
-          ValueError: if the settings want more devices than there are.
+          ValueError: if the settings ask for more devices than there are.
         """
         devices = self.first(getattr(settings, "num_partitions", 1))
         options, flags = settings.make_options(devices)

@@ -176,7 +176,7 @@ def _missing(module: str, name: str, there: list[str]) -> str:
     asked = ""
     if frame:
         library = frame.f_globals.get("__name__", "?").partition(".")[0]
-        who = "the program" if library == "__main__" else library
+        who = "The program" if library == "__main__" else library
         asked = f" {who} asks for it in {frame.f_code.co_filename}:{frame.f_lineno}."
     public = [each for each in there if not each.startswith("_")]
     close = difflib.get_close_matches(name, public, 5)

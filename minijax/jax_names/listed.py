@@ -49,15 +49,14 @@ MODULES: dict[str, tuple[str, ...]] = {
     "jax._src.util": ("minijax.util",),
 }
 
+_VERSION = {
+    "__version__": f"{_HERE}:JAX_VERSION",
+    "__version_info__": f"{_HERE}:JAX_VERSION_INFO",
+}
 NAMES: dict[str, dict[str, str]] = {
-    "jax": {
-        "__version__": f"{_HERE}:JAX_VERSION",
-        "__version_info__": f"{_HERE}:JAX_VERSION_INFO",
-    },
-    "jax.version": {
-        "__version__": f"{_HERE}:JAX_VERSION",
-        "__version_info__": f"{_HERE}:JAX_VERSION_INFO",
-    },
+    "jax": _VERSION,
+    "jax.version": _VERSION,
+    "jax.lib": {"__version__": "jaxlib:__version__"},
     "jax.extend.core.primitives": {
         "call_p": f"{_HERE}:call_p",
         "closed_call_p": f"{_HERE}:closed_call_p",

@@ -277,7 +277,7 @@ log1mexp.defjvps(lambda t, y, x: t / jnp.expm1(x))
 def log_softmax(x: ArrayLike, axis: Axis = -1, where: ArrayLike | None = None) -> Array:
     """The logarithm of `softmax`, without computing `softmax`.
 
-    Cross entropy wants this: where `softmax` rounds to 0, its logarithm would be minus
+    Use it for cross entropy: where `softmax` rounds to 0, its logarithm would be minus
     infinity, while this stays finite.
 
     Args:

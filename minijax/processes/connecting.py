@@ -94,8 +94,8 @@ def initialize(
       slice_index, partition_index: must be None.
 
     Raises:
-      RuntimeError: if it was called before, if devices exist already, if nobody is at
-        the address, or if not all processes come in time.
+      RuntimeError: if it was called before, if devices exist already, if nothing
+        listens at the address, or if not all processes come in time.
       ValueError: for an argument that is missing or wrong.
 
     In JAX: `jax.distributed.initialize`.

@@ -1,7 +1,7 @@
 """A process's connection to the coordinator, and the thread that watches it.
 
 When another process or the coordinator is gone, collectives hang, and XLA ends the
-process by `abort`, naming nobody. So a thread of each process listens to the
+process by `abort`, without its number. So a thread of each process listens to the
 coordinator, prints who is gone, and ends the process.
 
 XLA's client reaches its service through a socket of this process that passes everything
@@ -43,8 +43,8 @@ class Membership:
         coordinator's own number holds if it is smaller.
 
     Raises:
-      RuntimeError: if nobody is at the address, if the coordinator refuses the process,
-        or if others do not come in time, naming them.
+      RuntimeError: if nothing listens at the address, if the coordinator refuses the
+        process, or if others do not come in time, naming them.
     """
 
     host: str

@@ -93,7 +93,7 @@ def _gumbel(
         u = _uniform(key, minval=info.tiny, maxval=1.0, shape=shape, dtype=dtype)
         return -jnp.log(-jnp.log(u))
     high, low = _uniform(key, minval=0.0, maxval=1.0, shape=(2, *shape), dtype=dtype)
-    # Below a half there is room for more digits, and they are what log wants.
+    # Below a half there is room for more digits, which the logarithm needs.
     x = jnp.where(high >= 0.5, high, high + 2 ** (-info.nmant) * low + info.tiny)
     return -jnp.log(-jnp.log1p(-x))
 

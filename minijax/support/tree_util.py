@@ -261,7 +261,7 @@ def tree_map_with_path(
     pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     columns = [list(column) for column in zip(*pairs)]
     name = "tree_map_with_path tree"
-    # An is_leaf that wants paths cannot be asked when an error is explained.
+    # An is_leaf that takes paths cannot be called when an error is explained.
     plain_is_leaf = None if is_leaf_takes_path else is_leaf
     for other in rest:
         columns.append(_flatten_up_to(treedef, tree, other, plain_is_leaf, name))

@@ -2,8 +2,8 @@
 
 A `VJP` is a pytree whose leaves are the residuals, so that it passes through jit. It
 may be called many times. `f_vjp.with_refs(...)` is the same function with refs for some
-of the cotangents: they are added to the refs' contents, in place, as a training step
-wants it that sums the gradients of several batches.
+of the cotangents: they are added to the refs' contents, in place, for a training
+step that sums the gradients of several batches.
 
     y, f_vjp = vjp(f, x, w)
     x_ct, _ = f_vjp.with_refs(GradValue(), w_grad)(y_ct)    # w_grad is a ref
@@ -131,7 +131,7 @@ class VJP:
         Raises ValueError for another structure.
         """
         derivative = self.derivative
-        wishes, tree = tree_flatten(maybe_ct_refs)
+        targets, tree = tree_flatten(maybe_ct_refs)
         if tree != derivative.in_tree:
             raise errors.value_error(
                 "with_refs takes one tree for each argument of the differentiated "
@@ -139,8 +139,8 @@ class VJP:
             )
 
         def pull(out_ct: Any) -> Any:
-            pairs = zip(wishes, derivative.in_avals)
-            accumulators = [_accumulator(wish, aval) for wish, aval in pairs]
+            pairs = zip(targets, derivative.in_avals)
+            accumulators = [_accumulator(target, aval) for target, aval in pairs]
             autodiff.vjp(
                 derivative.jaxpr,
                 self.residuals,

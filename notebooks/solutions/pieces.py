@@ -241,7 +241,7 @@ HINTS = {
         "three cases: the weight is there; it is not, and there is a key; neither.",
         "count in `self.made`, and make it with `key_for(self.key, self.path, "
         "self.made)`; a KeyError if there is no key.",
-        "the shape is compared at the end, whoever made the weight.",
+        "the shape is compared at the end, also of a weight that was there.",
     ),
     "optimizers.chain": (
         "the state is a tuple: one state for each transform.",

@@ -4,7 +4,8 @@
 
 FOLDER is where their wheels are, or are installed. Each program of `libraries/` runs
 on jax and on minijax; a row says whether they print the same, to the last digit. Rows
-of libraries that are not named stay as they are.
+of libraries that are not named stay as they are, and so does what the page says of
+Optax's own tests, which `run_optax_tests.py` writes.
 """
 
 import re
@@ -22,13 +23,18 @@ same programs. Each library is its wheel from PyPI, unchanged; its program in
 `python -m minijax.as_jax program.py`. *The same* means that both print the same text,
 with all digits.
 
-Optax's own tests, in its wheel of 0.2.8, were run by `python -m minijax.as_jax` with
-pytest on 2026-11-26: 2,509 passed; five failed, and these five fail on jax too.
+{optax}
 
 | library | version | what its program does | lines | on minijax |
 |---|---|---|---:|---|
 """
+OPTAX = re.compile(r"^Optax's own tests.*?(?=\n\n)", re.M | re.S)
 ROW = re.compile(r"^\| `(\w+)` \|.*$", re.M)
+
+
+def write_optax(text: str) -> None:
+    """Put what `run_optax_tests.py` found into the page, in place of what it says."""
+    PAGE.write_text(OPTAX.sub(lambda _: text, PAGE.read_text()))
 
 
 def outcome(ours, theirs) -> str:
@@ -69,12 +75,14 @@ def main() -> int:
 
     folder, *names = sys.argv[1:]
     text = PAGE.read_text() if PAGE.exists() else ""
+    optax = OPTAX.search(text)
     rows = {match[1]: match[0] for match in ROW.finditer(text)}
     for name in names or wheels.NEEDS:
         rows[name] = row(name, Path(folder))
         print(rows[name], flush=True)
         known = [rows[each] for each in wheels.NEEDS if each in rows]
-        PAGE.write_text(HEAD.format(jax=jax.__version__) + "\n".join(known) + "\n")
+        head = HEAD.format(jax=jax.__version__, optax=optax[0] if optax else "")
+        PAGE.write_text(head + "\n".join(known) + "\n")
     return 0
 
 

@@ -19,8 +19,8 @@ PREDICTIONS = {
         because={
             3: "That is Python running each call; it runs the first one only, to write "
             "the function down.",
-            0: "Compiled code has no print, but somebody must run the function once, "
-            "to write it down: Python.",
+            0: "Compiled code has no print, but Python runs the function once before, "
+            "to write the program.",
             2: "That would be a program that has to be written twice; the three "
             "numbers have one type.",
         },

@@ -40,7 +40,7 @@ PREDICTIONS = {
         "Value and change are computed side by side, equation by equation.",
         because={
             2: "That is a finite difference: at x, and a step further.",
-            0: "That is a formula from the source; nobody reads the source.",
+            0: "That is a formula of the source, which `grad` does not read.",
             3: "Nothing is tried; each equation has a rule.",
         },
     ),

@@ -62,7 +62,7 @@ PREDICTIONS = {
         because={
             100: "That is how often the equations run; Python is gone by then.",
             101: "The equations run 100 times, but Python is gone by then.",
-            0: "Somebody must write the step down: Python runs it on tracers.",
+            0: "Python runs the step once, on tracers, to write the program.",
         },
     ),
     "10.p3": Prediction(
@@ -90,7 +90,7 @@ def all_equations(jaxpr: Jaxpr) -> list[Any]:
 def loops_of(function: Callable[..., Any], *args: Any) -> tuple[Counter[str], Any]:
     """Returns how often each primitive stands in a function's jaxpr, and its scans.
 
-    Equations whose results nobody reads are left out.
+    Equations whose results are not read are left out.
     """
     equations = all_equations(live(make_jaxpr(lambda *args: function(*args))(*args)))
     names = Counter(eqn.primitive.name for eqn in equations)

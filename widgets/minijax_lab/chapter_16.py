@@ -49,10 +49,10 @@ PREDICTIONS = {
     ),
     "16.p2": Prediction(
         "ShardingTypeError",
-        "The rows are cut in four and in two, so somebody would have to send data.",
+        "The rows are cut in four and in two, so rows would have to be sent.",
         because={
             "ValueError": "The shapes agree, and so do the devices; the cuts do not.",
-            "f32[8@x,4]": "The second operand would have to be sent; nobody said so.",
+            "f32[8@x,4]": "Rows would have to be sent, and no `reshard` asks for it.",
         },
     ),
     "16.p3": Prediction(

@@ -200,9 +200,8 @@ def grade_counting(bytes_of: Callable[..., Any]) -> str | None:
         if len(seen) != 1:
             return f"Of {what}: the function ran {len(seen)} times; once is enough."
         if not isinstance(seen[0], DynamicJaxprTrace) and "finish" not in dir(seen[0]):
-            return (
-                f"Of {what}: it ran under {type(seen[0]).__name__}: nobody traced it."
-            )
+            kind = type(seen[0]).__name__
+            return f"Of {what}: it ran under {kind}, so it was not traced."
         if type(seen[0]) is DynamicJaxprTrace:
             return (
                 f"Of {what}: it was traced by minijax's own DynamicJaxprTrace. Let a "

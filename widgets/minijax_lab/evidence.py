@@ -46,7 +46,7 @@ def count(jaxpr: Any, *names: str) -> int:
 
 
 def live(closed: Any) -> Jaxpr:
-    """A program without the equations whose results nobody reads."""
+    """A program without the equations whose results are not read."""
     return dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars), True)[0]
 
 

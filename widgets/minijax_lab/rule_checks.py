@@ -548,7 +548,7 @@ def rules_of_ones_own() -> None:
     ours = tiny.custom.custom_vjp(lambda p, x: {"y": p["w"] * x}, forward, back)
     p = {"w": np.array([3.0, 2.0, 1.0], np.float32)}
     alike("the value", ours(p, ROW)["y"], p["w"] * ROW)
-    assert not ran, f"nobody differentiates, and {ran[0]} ran"
+    assert not ran, f"nothing is differentiated, and {ran[0]} ran"
     value, slopes = tiny.transposes.value_and_grad(
         lambda both: tiny.operations.sum(ours(*both)["y"] * 2.0)
     )((p, ROW))

@@ -33,7 +33,7 @@ from minijax_lab.explain.flight_facts import Lines
 from minijax_lab.explain.flight_programs import read_programs
 from minijax_widgets.record_page import Report, make_report, page, text
 
-# Lines in these folders are nobody's who asks.
+# Lines in these folders are not the user's.
 OWN = (Path(minijax.__file__).parent, Path(__file__).parent)
 
 

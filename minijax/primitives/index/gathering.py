@@ -334,7 +334,7 @@ def gather(
     mode: str | GatherScatterMode | None = None,
     fill_value: Any = None,
 ) -> Any:
-    """Read a block of `operand` at each index vector. Most programs want `x[index]`.
+    """Read a block of `operand` at each index vector. Mostly `x[index]` is simpler.
 
     Args:
       operand: the array to read from.

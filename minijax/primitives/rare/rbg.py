@@ -109,7 +109,7 @@ def _generator_batch(axis_data, args, dims, **params) -> tuple[list, list]:
 def _generator_lowering(
     ctx, key, *, shape: Shape, dtype, algorithm, out_sharding
 ) -> list[Any]:
-    # The operation wants two 64-bit words, and programs without 64-bit types have four
+    # The operation takes two 64-bit words, and programs without 64-bit types have four
     # of 32 bits.
     narrow = ctx.avals_in[0].dtype == UINT32
     pairs = hlo.tensor_type((2, 2), UINT32)

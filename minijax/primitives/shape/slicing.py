@@ -160,7 +160,7 @@ def _slice_now(x, start_indices, limit_indices, strides) -> Any:
         "strides": strides,
     }
     aval, _ = language.type_of_application(slice_p, (language.get_aval(x),), params)
-    # The checker of keys wants to know which of them are taken.
+    # The checker of keys records which of them are taken.
     if strides is not None or state.debug_key_reuse:
         return language.run_eagerly.run(slice_p, (x,), params)
     sizes = {"slice_sizes": aval.shape}

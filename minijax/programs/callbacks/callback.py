@@ -14,7 +14,7 @@ checks what `f` returns against them.
 
 **What it may do.** The two functions differ in what they promise. A *pure* callback
 depends on its arguments alone and changes nothing. So it may be called twice, or not at
-all when nobody needs its result, or in another order. An *io* callback has the effect
+all when its result is not needed, or in another order. An *io* callback has the effect
 `IO` (or `OrderedIO`): its equation is no dead code, happens each time the program
 reaches it, and in the order of the program if `ordered` says so
 (`compile/tokens.py`). `debug_callbacks.py` has a third kind, which only observes.
@@ -649,7 +649,7 @@ def io_callback(
         for an ordered one under `vmap`.
       AttributeError: for a result type without `shape` and `dtype`.
       JaxRuntimeError: when the callback raised, or returned something else than
-        announced; its `__cause__` is that exception. Where nobody reads the results,
+        announced; its `__cause__` is that exception. Where the results are not read,
         `effects_barrier` raises it.
     """
     params = {"sharding": sharding, "ordered": ordered}

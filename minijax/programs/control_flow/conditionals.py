@@ -16,9 +16,9 @@ save different residuals for the backward pass: `_Residuals` merges their lists 
 so that branches that save two vectors and three share two places, and a branch fills
 the places that it does not use with empty arrays.
 
-Under `vmap` a predicate with a batch axis leaves no choice: each example wants its own
-branch, so all branches run, and `select_n` picks. For the derivative's sake each branch
-sees its own arguments only where it is chosen.
+Under `vmap` a predicate with a batch axis has a value for each example, which may take
+any branch, so all branches run, and `select_n` picks. For the derivative's sake each
+branch sees its own arguments only where it is chosen.
 
 In JAX: `lax/control_flow/conditionals.py`.
 """

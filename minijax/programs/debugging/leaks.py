@@ -39,7 +39,7 @@ def check_no_leaks(trace: Trace) -> None:
     """
     if not state.check_tracer_leaks or sys.getrefcount(trace) <= _OWN_REFERENCES:
         return
-    # References in cycles that nobody can reach are no leak.
+    # References in unreachable cycles are no leak.
     gc.collect()
     leaked = [x for x in gc.get_referrers(trace) if _belongs(x, trace)]
     ignored = {id(leaked)}

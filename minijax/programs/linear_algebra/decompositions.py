@@ -3,7 +3,7 @@
 A decomposition takes stacks of matrices or vectors, `[..., m, n]`, and gives several.
 `decomposition` makes a primitive from a rule for one matrix and from its `Native`
 functions, which a machine brings along: LAPACK's on the CPU, cuSOLVER's on a GPU. A
-native function wants matrices column by column and takes a whole stack at once. It
+native function reads matrices column by column and takes a whole stack at once. It
 gives a number `info` for each matrix, and where that says that it failed, the results
 are NaN.
 
@@ -256,7 +256,7 @@ class Native:
         name of a function for CUDA.
       options: `(operand type, **params)`, attributes by name.
       extra: `(operand type, **params)`, types of results between those of the
-        equation and `info`, which nobody needs.
+        equation and `info`, which are not used.
       fails: whether it says `info`.
       aliases: (operand, result) pairs that share memory.
     """

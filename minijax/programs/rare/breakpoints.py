@@ -1,10 +1,10 @@
 """debug.breakpoint: stop a compiled program and look at its values.
 
 When the function is traced, the frames of the user's Python are there, but the values
-in them are tracers; when the program runs, the values are there, but the frames are
-gone. So tracing takes a picture of the frames, and all tracers among their local
+in them are tracers; when the program runs, the values are there, but the frames have
+ended. So tracing copies the frames, and all tracers among their local
 variables become arguments of a debug callback; the callback puts the values where the
-tracers were and hands the picture to a debugger that reads commands.
+tracers were and gives the copy to a debugger that reads commands.
 
 In JAX: `jax/_src/debugger/core.py` and `cli_debugger.py`.
 """

@@ -1,8 +1,8 @@
 """custom_partitioning: a function for which the user says how it is cut over devices.
 
 XLA's partitioner calls Python: it tells how the arguments and results are cut, and gets
-the program of one device, and how it wants them cut. How the cuts travel through the
-function is a rule of Shardy (`sharding_rules.py`).
+the program of one device and the cuts that this program needs. How the cuts travel
+through the function is a rule of Shardy (`sharding_rules.py`).
 
 In JAX: `jax/_src/custom_partitioning.py`.
 """

@@ -265,7 +265,7 @@ def load(lowered: Any, placement: Placement, options: tuple) -> Any:
     ins = in_shardings_of(lowered, placement)
     outs = out_shardings_of(lowered, placement)
     executable = _compile_for_several(lowered, placement, ins, outs, options)
-    # The results of a call to the host lie on its device alone, if nobody says where.
+    # Without a sharding, the results of a call to the host lie on its device alone.
     # All devices get them then.
     found = executables.output_shardings(executable) or ()
     alone = [

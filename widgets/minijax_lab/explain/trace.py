@@ -294,7 +294,7 @@ class _Watch:
             line = span_text(self.sources.found, kept.span)
             text = (
                 f"A traced value stays in {kept.holder} after this call. It has no "
-                "number: whoever uses it gets an UnexpectedTracerError. "
+                "number: code that uses it gets an UnexpectedTracerError. "
                 f"{leaks.instead_of(line)}"
             )
             label = f"leaks into {kept.holder}"
