@@ -265,6 +265,9 @@ wrong("03.4", "was never called", *pads(fresh=True))
 wrong("03.4", "is not jitted", pads()[0], lambda x: x)
 wrong("03.4", "It raised", *pads(size=32))
 tail = jit(lambda x: jnp.sum(x**2))
+wrong("03.4", "it calls the jitted function 5", lambda x: sum(tail(v) for v in x), tail)
+wrong("03.4", "it gives None", lambda x: None, tail)
+wrong("03.4", "the shape (64,)", lambda x: np.pad(x, (0, 64 - len(x))), tail)
 wrong(
     "03.4", "programs of the jitted function", lambda x: tail(np.pad(x, (0, 1))), tail
 )

@@ -457,10 +457,12 @@ wrong(
 )
 
 
-def walk(ask, first=True):
+def walk(ask, first=True, constants=True):
     def first_nan(f, *args):
         closed = minijax.make_jaxpr(f)(*args)
         values = dict(zip(closed.jaxpr.invars, args))
+        if constants:
+            values.update(zip(closed.jaxpr.constvars, closed.consts))
         name = None
         for eqn in closed.jaxpr.eqns:
             given = [v.val if hasattr(v, "val") else values[v] for v in eqn.invars]
@@ -474,9 +476,15 @@ def walk(ask, first=True):
 
 
 right("12.3", walk(lambda out, given: bool(jnp.isnan(out).any())))
-right("12.3", walk(lambda out, given: out != out))
-wrong("12.3", "It says", walk(lambda out, given: jnp.isnan(out), first=False))
-wrong("12.3", "It says", walk(lambda out, given: not jnp.isfinite(out)))
+right("12.3", walk(lambda out, given: jnp.any(out != out)))
+wrong("12.3", "It raised ValueError", walk(lambda out, given: bool(jnp.isnan(out))))
+wrong("12.3", "It says None, not 'sub'", walk(lambda out, given: jnp.isnan(out).all()))
+wrong("12.3", "It says 'div', not 'sub'", walk(lambda out, given: jnp.isnan(out.sum())))
+wrong(
+    "12.3", "the constant a", walk(lambda out, given: jnp.isnan(out).any(), True, False)
+)
+wrong("12.3", "It says", walk(lambda out, given: jnp.isnan(out).any(), first=False))
+wrong("12.3", "It says", walk(lambda out, given: not jnp.isfinite(out).all()))
 wrong("12.3", "It says None", lambda f, *args: None)
 wrong(
     "12.3",
@@ -510,6 +518,15 @@ def layer(first=True, eps=1e-5, root=True, count=0):
     return layer_norm
 
 
+def layer_beside(shift, add=1e-5, after=0.0):
+    def layer_norm(x):
+        first, mean = shift(x), x.mean(-1, keepdims=True)
+        variance = jnp.mean((x - first) ** 2, -1, keepdims=True) - (mean - first) ** 2
+        return (x - mean) / (jnp.sqrt(variance + add) + after)
+
+    return layer_norm
+
+
 def layer_beside_the_middle(x):
     middle = x[:, 512:513]
     apart = x - middle
@@ -519,6 +536,12 @@ def layer_beside_the_middle(x):
 
 
 right("13.3", layer_beside_the_middle)
+right("13.3", layer_beside(lambda x: x[:, :16].mean(-1, keepdims=True)))
+far = "for rows that lie around different numbers"
+wrong("13.3", far, layer_beside(lambda x: jnp.where(x[:, :1] > 500, 1000.0, 0.0)))
+little = "for rows of small variance"
+wrong("13.3", little, layer_beside(lambda x: x[:, :1], add=0.0))
+wrong("13.3", little, layer_beside(lambda x: x[:, :1], add=0.0, after=1e-5))
 wrong("13.3", "It moves 24.0 MiB", layer())
 wrong("13.3", "for rows around 1,000", layer(first=False))
 wrong("13.3", "At index (", layer(root=False))

@@ -117,6 +117,15 @@ wrong("21.4", "expected {", counting(lambda results: len(results)))
 wrong("21.4", "minijax's own", counting(each, replaced=False))
 
 
+def bytes_by_walking_later(function, *args):
+    """Wrong: the class that takes the place counts nothing."""
+    with minijax.replace(DynamicJaxprTrace=type("Empty", (DynamicJaxprTrace,), {})):
+        return bytes_by_default(function, *args)
+
+
+wrong("21.4", "Empty counts nothing", bytes_by_walking_later)
+
+
 @pytest.mark.parametrize("name, made", ANSWERS.taken)
 def test_a_right_answer_is_taken(name, made, capsys):
     assert_taken(name, made, lambda: capsys.readouterr().out)

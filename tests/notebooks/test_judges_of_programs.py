@@ -632,8 +632,22 @@ def layered(finish=lambda y, b: nn.relu(y + b), depth=None, columns=16):
     return layer
 
 
+def layered_in_two(x, w, b):
+    """Wrong: a kernel for the product, and one for bias and relu."""
+    product = layered(lambda y, b: y)(x, w, b)
+    n, m = product.shape
+
+    def finish(y_ref, b_ref, o_ref):
+        o_ref[...] = nn.relu(y_ref[...] + b_ref[...])
+
+    block = ((16, 16), lambda i, j: (i, j))
+    blocks = [block, ((16,), lambda i, j: (j,))]
+    return kernel(finish, (n, m), (n // 16, m // 16), blocks, block)(product, b)
+
+
 right("19.3", layered())
 right("19.3", layered(lambda y, b: jnp.where(y + b > 0, y + b, 0), depth=8))
+wrong("19.3", "There are 2 kernels", layered_in_two)
 wrong("19.3", "the numbers are others", layered(lambda y, b: nn.relu(y) + b))
 wrong("19.3", "the numbers are others", layered(lambda y, b: nn.relu(y - b)))
 wrong("19.3", "the numbers are others", layered(lambda y, b: nn.relu(y)))

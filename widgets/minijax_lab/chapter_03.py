@@ -149,17 +149,31 @@ def grade_padding(padded: Callable[..., Any], jitted: Any) -> str | None:
         return "The second function is not jitted."
     inner = jitted
     inner.clear_cache()  # an attempt before this one may have left programs in it
-    with misses() as found:
-        for length in (1, 5, 17, 64):
-            x = np.arange(length, dtype=np.float32)
-            result = float(padded(x))
-            if not np.isclose(result, float(np.sum(x**2))):
-                return f"For {x} it gives {result:g}, not {np.sum(x**2):g}."
-    own = sum(1 for function in found if is_program_of(function, inner))
+    own = 0
+    for length in (1, 5, 17, 64):
+        x = np.arange(length, dtype=np.float32)
+        with misses() as found, misses("jit.hit") as hits:
+            result = padded(x)
+        if np.shape(result) != () or result is None:
+            told = "None" if result is None else f"the shape {np.shape(result)}"
+            return f"For {x} it gives {told}, not one number."
+        if not np.isclose(float(result), float(np.sum(x**2))):
+            return f"For {x} it gives {float(result):g}, not {np.sum(x**2):g}."
+        new = sum(1 for function in found if is_program_of(function, inner))
+        calls = new + sum(1 for function in hits if is_program_of(function, inner))
+        if calls > 1:
+            return (
+                f"For {length} entries it calls the jitted function {calls} times: "
+                "pad them to one vector of 64, and call it once."
+            )
+        own += new
     if own > 1:
         return f"Four lengths made {own} programs of the jitted function; pad first."
     if own == 0 and inner._cache_size() == 0:
-        return "The jitted function was never called."
+        return (
+            "The jitted function was never called with numbers: let `padded` pad, and "
+            "then call it, outside of any other `jit`."
+        )
     if inner._cache_size() > 1:
         return f"The jitted function keeps {inner._cache_size()} programs; one will do."
     return None

@@ -108,14 +108,19 @@ def grade_by_largest(by_largest: Callable[..., Any]) -> str | None:
 def grade_layer_norm(layer_norm: Callable[..., Any]) -> str | None:
     """Layer norm in fewer bytes."""
     x = some_rows(1.5) * np.linspace(0.5, 2.0, 1024, dtype=np.float32)[:, None]
-    for around, much in ((0, 1e-3), (1000, 5e-3)):
-        moved = x + np.float32(around)
+    apart = np.linspace(-1000, 1000, 1024, dtype=np.float32)[:, None]
+    cases = (
+        ("", x, 1e-3),
+        (" for rows of small variance", np.float32(2e-3) * x, 1e-3),
+        (" for rows around 1,000", x + np.float32(1000), 5e-3),
+        (" for rows that lie around different numbers", x + apart, 5e-3),
+    )
+    for where, moved, much in cases:
         wide = moved.astype(np.float64)
         mean = wide.mean(-1, keepdims=True)
         right = (wide - mean) / np.sqrt(wide.var(-1, keepdims=True) + 1e-5)
         told = difference(np.asarray(layer_norm(moved)), right, atol=much)
         if told:
-            where = f" for rows around {around:,}" if around else ""
             formula = "(x - mean) / sqrt(variance + 1e-5)"
             return f"The values are others than {formula}{where}. {told}"
     return over_budget(layer_norm, 17.0, x)

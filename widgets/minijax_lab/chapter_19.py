@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from minijax import make_jaxpr
 from minijax_lab.answers import first_wrong
 from minijax_lab.chapter_18 import recorded_of
-from minijax_lab.evidence import not_in_the_kernel, wrong_for
+from minijax_lab.evidence import count, not_in_the_kernel, wrong_for
 from minijax_lab.grading import Exercise, Prediction
 from minijax_lab.kernel_puzzles import numbers
 
@@ -156,12 +157,18 @@ def grade_layer(layer: Callable[..., Any]) -> str | None:
     beside = not_in_the_kernel(layer, *args)
     if beside:
         return beside
+    kernels = count(make_jaxpr(layer)(*args), "pallas_call")
+    if kernels > 1:
+        return f"There are {kernels} kernels; one of them is asked for."
     for operand in (*record.of_role("input"), *record.of_role("output")):
         held = operand.itemsize * math.prod(operand.block)
         if held > 1024:
-            return f"A program holds {held:,} B of {operand.name}."
+            return f"A program holds {held:,} B of {operand.name}; 1,024 are allowed."
     if record.written > 4 * n * m:
-        return f"{record.written:,} B are written, and the result has {4 * n * m:,} B."
+        return (
+            f"{record.written:,} B are written, and the result has {4 * n * m:,} B: "
+            "the last axis of the grid should be that of the sum."
+        )
     return None
 
 

@@ -207,6 +207,11 @@ def grade_counting(bytes_of: Callable[..., Any]) -> str | None:
                 f"Of {what}: it was traced by minijax's own DynamicJaxprTrace. Let a "
                 "class of yours take its place, and count there."
             )
+        if type(seen[0]).process_primitive is DynamicJaxprTrace.process_primitive:
+            return (
+                f"Of {what}: {type(seen[0]).__name__} counts nothing while the program "
+                "is written. Give it a process_primitive that counts and calls super()."
+            )
     return None
 
 
