@@ -138,10 +138,12 @@ class Module:
 
 
 HEADER = re.compile(r"^(ENTRY )?%?([\w.\-]+) .*\{$|^(ENTRY )?%?([\w.\-]+) \{$")
-LINE = re.compile(r"^\s+(ROOT )?%?([\w.\-]+) = (.*)$")
+LINE = re.compile(r"^\s+(ROOT )?%?([\w.\-#]+) = (.*)$")
 OPCODE = re.compile(r" ([a-z][\w\-]*)\(")
 ARRAY = re.compile(r"([a-z]\w*)\[([^\]]*)\]")
-NAME = re.compile(r"%?([\w.\-]+)$")
+NAME = re.compile(r"%?([\w.\-#]+)$")
+# What XLA writes into files since jaxlib 0.12 for element 2 of a tuple: `%tuple#2`.
+ELEMENT = re.compile(r"%(([\w.\-]+)#(\d+))")
 METADATA = re.compile(r',? ?metadata=\{(?:[^{}"]|"(?:[^"\\]|\\.)*")*\}')
 OP_NAME = re.compile(r'op_name="((?:[^"\\]|\\.)*)"')
 CONFIG = re.compile(r",? ?backend_config=.*$")
@@ -235,7 +237,8 @@ def parse(text: str) -> Module:
     pending: list[tuple[Instruction, list[str], list[str]]] = []
     current: Computation | None = None
     named: dict[str, int] = {}
-    for line in text.split("\n"):
+    lines = with_elements(text) if ELEMENT.search(text) else text.split("\n")
+    for line in lines:
         if current is None:
             found = HEADER.match(line) if line.endswith("{") else None
             if found is not None:
@@ -266,6 +269,28 @@ def parse(text: str) -> Module:
         if instruction.opcode == "while" and instruction.times is None:
             instruction.times = turns_of(module, instruction)
     return module
+
+
+def with_elements(text: str) -> Iterator[str]:
+    """The lines of a text, with a `get-tuple-element` before the first use of each
+    element that is written `%tuple#2`."""
+    written: dict[str, str] = {}
+    for line in text.split("\n"):
+        if (found := LINE.match(line)) is not None:
+            for name, source, index in ELEMENT.findall(METADATA.sub("", line)):
+                if name not in written:
+                    whole = COMMENT.sub("", written[source])
+                    kind = list(split(whole[1 : closing(whole, 0) - 1]))[int(index)]
+                    origin = METADATA.search(whole)
+                    yield (
+                        f"  %{name} = {kind} get-tuple-element(%{source}), "
+                        f"index={index}{origin[0] if origin else ''}"
+                    )
+                    written[name] = kind
+            written[found[2]] = found[3]
+        elif line.startswith("}"):
+            written = {}
+        yield line
 
 
 def turns_of(module: Module, loop: Instruction) -> int | None:
