@@ -10,6 +10,8 @@ import re
 import threading
 import warnings
 
+import numpy as np
+
 warnings.filterwarnings("ignore", category=DeprecationWarning)
 
 CASES = {}
@@ -614,3 +616,60 @@ def an_exported_program_exported_again(lib):
     once = export(lib.mj.jit(lambda x: x * 2))(x)
     again = export(lib.mj.jit(once.call))(x)
     return [again.nr_devices, lib.mj.jit(again.call)(x) + 0]
+
+
+# Arguments that are committed to other devices than those of the mesh in use.
+
+
+def _row(lib, ids, name="x"):
+    devices = np.array([lib.mj.devices()[at] for at in ids])
+    return lib.sharding.Mesh(devices, (name,), axis_types=(lib.auto,))
+
+
+_PLACES = dict(
+    the_same=lambda lib: lib.on("x"),
+    a_line=lambda lib: lib.on("i", mesh=lib.line),
+    another_order=lambda lib: lib.on("x", mesh=_row(lib, range(7, -1, -1))),
+    the_first_half=lambda lib: lib.on("x", mesh=_row(lib, range(4))),
+    the_second_half=lambda lib: lib.on(mesh=_row(lib, range(4, 8))),
+    one_device=lambda lib: lib.mj.devices()[3],
+)
+_USES = dict(
+    jit=lambda lib, x: np.asarray(lib.mj.jit(lambda x: x * 2)(x)),
+    unused=lambda lib, x: lib.mj.jit(lambda x: lib.jnp.ones(8))(x),
+    unused_and_kept=lambda lib, x: np.asarray(
+        lib.mj.jit(lambda x: lib.jnp.ones(8), keep_unused=True)(x)
+    ),
+    ahead=lambda lib, x: np.asarray(lib.mj.jit(lambda x: x * 2).lower(x).compile()(x)),
+    eager=lambda lib, x: np.asarray(lib.jnp.sin(x)),
+    product=lambda lib, x: np.asarray(x @ x),
+    first_row=lambda lib, x: np.asarray(x[0]),
+    derivative=lambda lib, x: np.asarray(lib.mj.grad(lambda x: (x * x).sum())(x)),
+    constraint=lambda lib, x: lib.lax.with_sharding_constraint(x, lib.P("x")),
+    moved=lambda lib, x: lib.mj.device_put(x, lib.P("y")),
+    read=lambda lib, x: np.asarray(x),
+    exported=lambda lib, x: np.asarray(
+        importlib.import_module(f"{lib.name}.export")
+        .export(lib.mj.jit(lambda x: x * 2))(lib.numbers(8, 8))
+        .call(x)
+    ),
+)
+
+
+def _used_there(place, use, types, lib):
+    mesh = lib.mj.make_mesh((4, 2), ("x", "y"), axis_types=types(lib))
+    x = lib.mj.device_put(lib.numbers(8, 8), _PLACES[place](lib))
+    with lib.mj.set_mesh(mesh):
+        return _USES[use](lib, x)
+
+
+for _place, _use in itertools.product(_PLACES, _USES):
+    _case = functools.partial(
+        _used_there, _place, _use, lambda lib: (lib.auto, lib.auto)
+    )
+    CASES[f"{_use} of an array on {_place}"] = _case
+for _place in ("the_first_half", "another_order"):
+    _case = functools.partial(
+        _used_there, _place, "jit", lambda lib: (lib.explicit, lib.auto)
+    )
+    CASES[f"jit of an array on {_place}, mixed mesh"] = _case

@@ -25,7 +25,6 @@ from minijax.support.devices.shardings import (
     NamedSharding,
     PartitionSpec,
     Sharding,
-    SingleDeviceSharding,
     sdy_sharding,
 )
 
@@ -86,17 +85,15 @@ def _constrained(x: Any, place: Any) -> Any:
             )
         check_not_manual(sharding, "with_sharding_constraint")
         if state.trace is language.eval_trace:
-            alone = isinstance(getattr(x, "sharding", None), SingleDeviceSharding)
-            if alone and isinstance(sharding.mesh, AbstractMesh):
-                raise errors.type_error(
-                    f"with_sharding_constraint got {sharding}, which names no devices, "
-                    "for an array on one device. Give a mesh with devices."
-                )
             sharding.shard_shape(aval.shape)
         if mesh.are_all_axes_explicit and not mesh.empty:
             _check_same(aval, sharding)
             return x
         _check_auto(sharding)
+        bare = isinstance(place, PartitionSpec) and not mesh.empty
+        if state.trace is language.eval_trace and hasattr(x, "sharding"):
+            if bare or isinstance(sharding.mesh, AbstractMesh):
+                _check_lies_on(x.sharding, sharding)
     return sharding_constraint_p.bind(
         x,
         sharding=sharding,
@@ -140,6 +137,20 @@ def _check_auto(sharding: NamedSharding) -> None:
             f"refer to Auto axes of the mesh. Got spec={sharding.spec} and mesh="
             f"{sharding.mesh}, of which {auto} are Auto. For others there is "
             "`minijax.sharding.reshard`."
+        )
+
+
+def _check_lies_on(own: Any, sharding: NamedSharding) -> None:
+    """An error for an array elsewhere than on a mesh with the sharding's axes."""
+    mesh = sharding.mesh.shape_tuple
+    if not isinstance(own, NamedSharding) or own.mesh.shape_tuple != mesh:
+        wrong = (
+            errors.value_error if isinstance(own, NamedSharding) else errors.type_error
+        )
+        raise wrong(
+            f"with_sharding_constraint got {sharding.spec} for the mesh {mesh}, "
+            f"and the array lies elsewhere: {own}. Give a sharding with devices, or "
+            "move the array there by `minijax.device_put`."
         )
 
 

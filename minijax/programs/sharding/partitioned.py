@@ -19,7 +19,7 @@ from minijax.backend import executables, hlo_parts
 from minijax.backend.several_devices import PartitionedSettings
 from minijax.compile import caching, tokens
 from minijax.core import dispatch, errors, events, hlo, language, partial_eval
-from minijax.core.array import Array, first_device, wrap_as
+from minijax.core.array import Array, default_device, first_device, wrap_as
 from minijax.core.language import physical_aval
 from minijax.core.runtime import single_device_sharding
 from minijax.processes import fingerprints, launch_order
@@ -30,6 +30,7 @@ from minijax.programs.sharding.contexts import get_abstract_mesh
 from minijax.programs.sharding.explicit_types import full_spec, typed
 from minijax.programs.sharding.placement import (
     Placement,
+    check_alike,
     context_mesh,
     flat_mesh,
     is_spread,
@@ -37,7 +38,6 @@ from minijax.programs.sharding.placement import (
     placement_of,
     spread_buffer,
     spread_out,
-    two_places,
     with_devices,
 )
 from minijax.support.devices.layouts import Layout, layout_of_xla, unusual, with_layout
@@ -80,19 +80,6 @@ def _collect(jaxpr: language.Jaxpr, found: list[Any]) -> None:
                     found.append(place)
         for inner in language.jaxprs_in_params(eqn.params):
             _collect(inner, found)
-
-
-def _conflict(
-    closed: language.ClosedJaxpr, place: Any, what: str, devices: Any
-) -> Exception:
-    """The error for arguments that lie elsewhere than a sharding of the program."""
-    ins = place.in_shardings if type(place) is Placement else ()
-    first = next((i for i, sharding in enumerate(ins) if sharding is not None), None)
-    if first is None:
-        told = on_several.on_devices("an argument ", [place])
-    else:
-        told = on_several.argument(closed, first, ins[first])
-    return two_places(told, on_several.on_devices(what, devices))
 
 
 def placed(
@@ -141,21 +128,20 @@ def _on_devices(
     """
     request = _of_used(closed, request)
     place, committed = request.place, request.committed
-    mesh = place.mesh if type(place) is Placement else None
-    given = with_devices(request.out_shardings or (), mesh)
-    named = [sharding for sharding in given if isinstance(sharding, Sharding)]
-    what = "explicit output sharding " if named else "a sharding inside jit "
-    named += _places_in(closed)
-    for other in named[1:]:
-        if _devices_of(other) != _devices_of(named[0]):
-            both = [_devices_of(named[0]), _devices_of(other)]
-            raise two_places(*(on_several.on_devices(what, each) for each in both))
-    if named and type(place) is not Placement and len(_devices_of(named[0])) == 1:
-        (device,) = _devices_of(named[0])
-        if committed and place != device:
-            raise _conflict(closed, place, what, [device])
-        place, committed = device, True
+    several, found = type(place) is Placement, context_mesh()
+    given = with_devices(request.out_shardings or (), place.mesh if several else None)
+    named = [("explicit output sharding ", s) for s in given if isinstance(s, Sharding)]
+    named += [("a sharding inside jit ", one) for one in _places_in(closed)]
+    if named and not (several or committed) and len(_devices_of(named[0][1])) == 1:
+        (place,) = _devices_of(named[0][1])
+        committed = True
         request = request._replace(place=place, committed=committed)
+    named += [("jit's context mesh ", found)] * (found is not None)
+    lies = [("an argument ", [place])] * committed
+    if several:
+        passed = [i for i, one in enumerate(place.in_shardings) if one is not None]
+        lies = [((closed, i), list(place.devices)) for i in passed[:1]]
+    check_alike([*lies, *((what, _devices_of(one)) for what, one in named)])
     outs = tuple(sharding if is_spread(sharding) else None for sharding in given)
     cut = [sharding for sharding in outs if sharding is not None]
     inside = [one for one in _places_in(closed) if isinstance(one, Mesh)]
@@ -165,20 +151,14 @@ def _on_devices(
     elif inside:
         mesh = inside[0]
         devices = mesh._internal_device_list
-    elif type(place) is not Placement:
-        found = context_mesh()
-        if found is None or (committed and _devices_of(found) == [place]):
-            _check_one_device(closed)
-            return request._replace(out_shardings=None)
-        what, mesh, devices = "jit's context mesh ", found, found._internal_device_list
-    else:
+    elif several:
         devices, mesh = place.devices, place.mesh
-    if type(place) is Placement:
-        if named and _devices_of(named[0]) != list(place.devices):
-            raise _conflict(closed, place, what, _devices_of(named[0]))
-    elif committed and [place] != list(devices):
-        raise _conflict(closed, place, what, devices)
+    elif found is None or committed:
+        _check_one_device(closed)
+        return request._replace(out_shardings=None)
     else:
+        devices, mesh = found._internal_device_list, found
+    if not several:
         place = placement_of(devices, (None,) * len(closed.in_avals), mesh)
     outs = outs or place.out_shardings or ()  # those of an earlier time
     given = [*outs, *(None,) * (len(closed.out_avals) - len(outs))]
@@ -215,11 +195,15 @@ def _of_used(
     Raises ValueError if the others are committed to different devices.
     """
     place = request.place
-    if type(place) is not Placement:
+    if not request.committed:
         return request
     used = [True] * len(closed.in_avals)
     if not request.keep_unused:
         _, used = partial_eval.dce_closed_jaxpr(closed, [True] * len(closed.out_avals))
+    if type(place) is not Placement:
+        unused = len(used) > 0 and not any(used)
+        away = request._replace(place=default_device(), committed=False)
+        return away if unused else request
     kept = tuple(s if flag else None for s, flag in zip(place.in_shardings, used))
     if any(kept):
         devices, mesh = on_several.agreed(kept, closed)

@@ -164,25 +164,38 @@ def _place_on_several(values: Sequence[Any]) -> tuple[Placement, bool, list[Any]
 
 def agreed(shardings: Sequence[Any], closed: Any = None) -> tuple[Any, Mesh]:
     """The one list of devices on which all committed arguments lie, and their mesh."""
-    first = next(i for i, sharding in enumerate(shardings) if sharding is not None)
-    devices = shardings[first]._internal_device_list
-    for position, sharding in enumerate(shardings):
-        if sharding is not None and sharding._internal_device_list != devices:
-            pairs = (argument(closed, i, shardings[i]) for i in (first, position))
-            raise two_places(*pairs)
-    return devices, mesh_of(*shardings) or flat_mesh(devices)
+    named = [
+        ((closed, position), sharding._internal_device_list)
+        for position, sharding in enumerate(shardings)
+        if sharding is not None
+    ]
+    check_alike(named)
+    return named[0][1], mesh_of(*shardings) or flat_mesh(named[0][1])
 
 
-def argument(closed: Any, position: int, sharding: Any) -> str:
-    """An argument of a program by its path, its type and its devices."""
-    info, aval = closed.jaxpr.debug_info, closed.in_avals[position]
-    name = dict(enumerate(info.arg_names)).get(position, position)
-    told = f"argument {name} of {info.func_name} with shape {aval.str_short()} and "
-    return told + on_devices("", sharding._internal_device_list)
+def check_alike(named: Sequence[tuple[Any, Any]]) -> None:
+    """ValueError unless all that names devices names the same, in the same order.
+
+    `named` has pairs (what, devices); what is told as text, or an argument of a program
+    as (the program, its position).
+    """
+    for what, devices in named:
+        if devices != named[0][1]:
+            first, other = (_told(*pair) for pair in (named[0], (what, devices)))
+            raise errors.value_error(
+                f"Received incompatible devices for jitted computation. Got {first} "
+                f"and {other}. Use the same devices in the same order; "
+                "`minijax.device_put(x, other.sharding)` moves an array."
+            )
 
 
-def on_devices(what: str, devices: Sequence[Any]) -> str:
-    """What lies on devices, as a message says it."""
+def _told(what: Any, devices: Sequence[Any]) -> str:
+    """What names devices, as a message says it: an argument by its path and type."""
+    if not isinstance(what, str):
+        (closed, at), info = what, what[0].jaxpr.debug_info
+        name = dict(enumerate(info.arg_names)).get(at, at)
+        what = f"argument {name} of {info.func_name} with shape "
+        what += f"{closed.in_avals[at].str_short()} and "
     ids, platform = [one.id for one in devices], devices[0].platform.upper()
     return f"{what}with device ids {ids} on platform {platform}"
 
@@ -215,15 +228,6 @@ def with_devices(shardings: Sequence[Any], mesh: Mesh | None) -> list[Any]:
             sharding = sharding.update(mesh=fits[0])
         found.append(sharding)
     return found
-
-
-def two_places(first: str, other: str) -> Exception:
-    """The error for a program whose parts name different devices, or other orders."""
-    return errors.value_error(
-        f"Received incompatible devices for jitted computation. Got {first} and "
-        f"{other}. Use the same devices in the same order; `minijax.device_put(x, "
-        "other.sharding)` moves an array."
-    )
 
 
 def flat_mesh(devices: Any) -> Mesh:
