@@ -130,17 +130,18 @@ def _on_devices(
     place, committed = request.place, request.committed
     several, found = type(place) is Placement, context_mesh()
     given = with_devices(request.out_shardings or (), place.mesh if several else None)
-    named = [("explicit output sharding ", s) for s in given if isinstance(s, Sharding)]
+    shardings = [one for one in given if isinstance(one, Sharding)]
+    named: list[tuple] = [("explicit output sharding ", one) for one in shardings]
     named += [("a sharding inside jit ", one) for one in _places_in(closed)]
     if named and not (several or committed) and len(_devices_of(named[0][1])) == 1:
         (place,) = _devices_of(named[0][1])
         committed = True
         request = request._replace(place=place, committed=committed)
     named += [("jit's context mesh ", found)] * (found is not None)
-    lies = [("an argument ", [place])] * committed
+    lies: list[tuple] = [("an argument ", [place])] * committed
     if several:
-        passed = [i for i, one in enumerate(place.in_shardings) if one is not None]
-        lies = [((closed, i), list(place.devices)) for i in passed[:1]]
+        there = [i for i, one in enumerate(place.in_shardings) if one is not None]
+        lies = [((closed, i), list(place.devices)) for i in there[:1]]
     check_alike([*lies, *((what, _devices_of(one)) for what, one in named)])
     outs = tuple(sharding if is_spread(sharding) else None for sharding in given)
     cut = [sharding for sharding in outs if sharding is not None]
