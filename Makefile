@@ -10,8 +10,10 @@ export PYTHON
 # Every test that must hold: tests/ and all notebooks, cell by cell. A file stays with
 # one worker, which shares its fixtures; the longest come first, by tests/timings.json.
 PYTEST := $(BIN)/python -m pytest -n $(JOBS) --dist loadscope --no-loadscope-reorder -q
-# Child processes of the tests import minijax: compiled, in half of the time.
-COMPILED := $(BIN)/python -m compileall -q -j 0 minijax widgets/minijax_*
+# Child processes of the tests import minijax: compiled, in half of the time. All workers
+# import all test modules, compiled as pytest does it.
+COMPILED := $(BIN)/python -m compileall -q -j 0 minijax widgets/minijax_* tests \
+	-x /test_ && $(BIN)/python tests/house/compile_tests.py
 NBVAL := --nbval --nbval-current-env --nbval-cell-timeout 120 \
 	--nbval-sanitize-with tests/notebooks/sanitize.cfg
 

@@ -21,11 +21,12 @@ from pathlib import Path
 
 import pytest
 
+from tests.cheap_jax import FAST_COMPILE, compile_cheaply
+
 # Value tests compile many small programs and run each once: XLA's optimisations cost
 # more than they save. minijax reads its variable when it compiles; it is set only while
 # a test of this folder runs, since the kernels of notebooks inherit the environment and
 # should compile as a learner's would. JAX reads its own when it is imported.
-FAST_COMPILE = "MINIJAX_TEST_FAST_COMPILE"
 os.environ.setdefault("JAX_DISABLE_MOST_OPTIMIZATIONS", "1")
 
 # Compiled programs are kept for the next process by default. In the tests they are kept
@@ -42,34 +43,9 @@ PART = "MINIJAX_TEST_PART"
 HERE = Path(__file__).parent
 
 
-def _compile_cheaply_in_jax() -> None:
-    """Turns XLA's fusion emitters off wherever JAX compiles without optimisations.
-
-    minijax's fast mode does the same, which halves the time of a small program. JAX has
-    no setting for it, and XLA_FLAGS would hold for the whole process and its children.
-    """
-    compiler = sys.modules.get("jax._src.compiler")
-    if compiler is None or importlib.metadata.version("jaxlib") >= "0.11":
-        return  # jaxlib 0.11 and later know no such flag
-    import jax
-
-    original = compiler.get_compile_options
-
-    @functools.wraps(original)
-    def get_compile_options(*args, **kwargs):
-        options = original(*args, **kwargs)
-        cheap = jax.config.read("jax_disable_most_optimizations")
-        if cheap and os.environ.get(FAST_COMPILE) == "1":
-            flag = ("xla_cpu_use_fusion_emitters", False)
-            options.env_option_overrides = [*options.env_option_overrides, flag]
-        return options
-
-    compiler.get_compile_options = get_compile_options
-
-
 def pytest_collection_finish() -> None:
     # By now the test modules have imported JAX, if they need it.
-    _compile_cheaply_in_jax()
+    compile_cheaply()
     # Thousands of tests and both libraries stay until the end: the garbage collector
     # need not look at them again and again.
     gc.collect()
@@ -123,6 +99,11 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers", "long: of a file that starts first, and not in `make check`"
     )
     config.addinivalue_line("markers", "whole: runs all of its cases at every commit")
+    config.addinivalue_line(
+        "markers",
+        "turns(n): long, and hardly made wrong by one commit; `make test` runs it at "
+        "one commit of so many",
+    )
     config.addinivalue_line(
         "markers", "repeats: goes a way that another test goes; as slow"
     )
@@ -190,7 +171,7 @@ def seconds_of(item: pytest.Item) -> float:
 
 
 def left_out(name: str, by: str, parts: int = PARTS) -> bool:
-    """Whether a test waits for another commit: about eleven of twelve do."""
+    """Whether a test waits for another commit: of so many parts all but one do."""
     return zlib.crc32(f"{by} {name}".encode()) % parts != 0
 
 
@@ -203,7 +184,7 @@ def in_turn(names: Sequence[str], parts: int) -> list[str]:
 
 def _take_turns(items: list[pytest.Item]) -> list[pytest.Item]:
     """Takes eleven twelfths of the cases of tests that have many out of `items`, and
-    returns them.
+    most tests that are marked `turns`; returns them.
 
     A test of few cases runs whole: one may stand for what no other tries. The cases are
     deselected, which takes no time; 19,000 skips take 50 seconds.
@@ -211,6 +192,9 @@ def _take_turns(items: list[pytest.Item]) -> list[pytest.Item]:
     cases = collections.Counter(item.nodeid.partition("[")[0] for item in items)
 
     def waits(item: pytest.Item) -> bool:
+        turns = item.get_closest_marker("turns")
+        if turns:  # of one file all at the same commit: they may share a fixture
+            return left_out(item.path.name, commit(), *turns.args)
         one_of_many = cases[item.nodeid.partition("[")[0]] >= MANY
         return (
             one_of_many
@@ -332,7 +316,7 @@ def pytest_terminal_summary(terminalreporter) -> None:
     if PART in os.environ:
         terminalreporter.write_line(
             "left to other commits (deselected): eleven of twelve cases of tests with "
-            f"{MANY} or more, but for those marked whole"
+            f"{MANY} or more, but for those marked whole; most tests marked turns"
         )
     if not os.environ.get("MINIJAX_TEST_ALL"):
         terminalreporter.write_line(

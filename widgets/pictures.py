@@ -176,9 +176,10 @@ def fonts() -> str:
     return f"<style>{''.join(rules)}{PLACES}</style>"
 
 
-def page() -> str:
-    """Returns the page of which pictures are taken."""
-    return gallery.page(list(dict.fromkeys(shot[0] for shot in SHOTS)), fonts())
+def page(only: Callable[[str], bool] | None = None) -> str:
+    """Returns the page of which pictures are taken: all, or some of them by name."""
+    shots = [shot for shot in SHOTS if only is None or only(name_of(*shot))]
+    return gallery.page(list(dict.fromkeys(shot[0] for shot in shots)), fonts())
 
 
 def launch(browser_type: Any, path: str, **environment: str) -> Any:
@@ -241,7 +242,6 @@ def _take_all(
     browser: Any, path: Path, change: str, wanted: list[Any]
 ) -> dict[str, Picture]:
     """Takes the pictures of one width and theme in one page of the browser."""
-    states = list(dict.fromkeys(shot[0] for shot in SHOTS))
     _, width, theme, _ = wanted[0]
     opened = browser.new_page(
         viewport={"width": width, "height": 1000},
@@ -255,6 +255,7 @@ def _take_all(
         errors: list[str] = []
         opened.on("pageerror", lambda error: errors.append(str(error)))
         opened.goto(path.as_uri())
+        states = opened.locator("main>h2").all_text_contents()
         opened.wait_for_function(
             "n => document.querySelectorAll('.mj-live').length == n",
             arg=len(states),

@@ -3,7 +3,7 @@
 `programs/` has twelve of the kinds that people write, and six after JAX's own examples
 (`jax_*`), with data that they make themselves. Each runs as it is in two processes, by
 `python program.py` and by `python -m minijax.as_jax program.py`. `make test` takes
-three of them, other ones at another commit; `make test-all` all.
+two of them, other ones at another commit; `make test-all` all.
 """
 
 import os
@@ -30,7 +30,7 @@ RELATIVE, ABSOLUTE = 2e-3, 2e-3
 
 def of_this_commit() -> list[str]:
     order = sorted(PROGRAMS, key=lambda name: zlib.crc32(f"{commit()} {name}".encode()))
-    return order[:3]
+    return order[:2]
 
 
 def printed(name: str, minijax: bool) -> str:
@@ -50,7 +50,7 @@ def test_there_are_twelve_and_six() -> None:
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_prints_the_same_numbers(name) -> None:
     if name not in of_this_commit() and not os.environ.get("MINIJAX_TEST_ALL"):
-        pytest.skip(f"three of {len(PROGRAMS)} at each commit; make test-all runs all")
+        pytest.skip(f"two of {len(PROGRAMS)} at each commit; make test-all runs all")
     theirs, ours = printed(name, False), printed(name, True)
     assert NUMBER.sub("#", ours) == NUMBER.sub("#", theirs)
     numbers = [[*map(float, NUMBER.findall(text))] for text in (theirs, ours)]

@@ -56,6 +56,7 @@ def test_one_is_killed(count):
     assert "process 1 was ended by SIGKILL" in ended.text
 
 
+@pytest.mark.turns(3)
 @sizes
 def test_one_is_stopped(count):
     ended = launch(count, "fault.py", "stop", "0")
@@ -95,6 +96,7 @@ def test_the_launcher_is_killed_before_all_have_come():
     )
 
 
+@pytest.mark.turns(3)
 @sizes
 def test_the_coordinator_is_stopped(count):
     def end_launcher(process, text):
@@ -116,6 +118,7 @@ def test_the_coordinator_is_stopped(count):
     )
 
 
+@pytest.mark.turns(3)
 @sizes
 def test_one_never_comes(count):
     ended = launch(count, "fault.py", "absent", "1", wait=3)
@@ -141,6 +144,7 @@ def test_processes_that_disagree(what, said):
     check(ended, 1, (0, who), (1, who), (0, said), (1, said))
 
 
+@pytest.mark.turns(3)
 def test_one_launches_warm_programs_in_another_order():
     ended = launch(2, "order.py", "order", "1", wait=8)
     said = r"launch 3 over .* jit\(double_sum\) in process 0, .* jit\(triple_sum\) in"
@@ -148,6 +152,7 @@ def test_one_launches_warm_programs_in_another_order():
     assert not re.search(r"(double|triple)_sum \d", ended.said(1))
 
 
+@pytest.mark.turns(3)
 def test_two_threads_launch_400_programs():
     ended = launch(2, "order.py", "threads", "1", wait=20)
     check(ended, 0, *[(process, r"\b0 of 400 wrong") for process in (0, 1)])

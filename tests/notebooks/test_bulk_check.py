@@ -91,6 +91,7 @@ def test_a_folder_of_learners(tmp_path, capsys):
     }
 
 
+@pytest.mark.turns(3)
 def test_bad_notebooks_do_not_stop_the_run(tmp_path, capsys):
     folder = tmp_path / "bad"
     solved = 'check("00.1", 2)'
@@ -114,6 +115,7 @@ def test_bad_notebooks_do_not_stop_the_run(tmp_path, capsys):
     assert said.count("of 0 passed, 0.0 s. It is not a notebook") == 3
 
 
+@pytest.mark.turns(3)
 def test_a_notebook_that_resists_is_ended(tmp_path, capsys):
     stubborn = "import time\nwhile True:\n  try: time.sleep(1)\n  except Exception: 0"
     write(tmp_path / "stubborn.ipynb", START, stubborn, 'check("00.2", 1)')
@@ -165,6 +167,7 @@ FORGERIES = {
 }
 
 
+@pytest.mark.turns(3)
 def test_an_outcome_cannot_be_forged(tmp_path, capsys):
     """Neither by what a notebook tells, nor by what it changes in the graders."""
     for learner, cell in FORGERIES.items():
@@ -301,6 +304,7 @@ def test_sources_of_a_notebook(tmp_path):
     assert grading.chapter("no") is None
 
 
+@pytest.mark.turns(3)
 def test_the_copies_of_the_teachers_page_are_graded_as_it_says(tmp_path):
     """Two of the thirty: one of them declares an exercise solved."""
     path = Path(__file__).resolve().parents[2] / "book" / "thirty_copies.py"

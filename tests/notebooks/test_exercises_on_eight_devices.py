@@ -5,9 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 HERE = Path(__file__).resolve().parent
 
 
+@pytest.mark.turns(3)
 def test_exercises_on_eight_devices():
     names = ("exercises", "judges_of_exercises", "judges_of_programs")
     tests = [HERE / f"test_{name}.py" for name in names]

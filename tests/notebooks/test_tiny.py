@@ -37,6 +37,7 @@ def answers():
     return [dict(jax.tree.leaves_with_path(json.loads(text))) for text in found]
 
 
+@pytest.mark.turns(3)
 def test_the_recorded_numbers_are_jax(answers):
     kept, fresh = answers
     assert kept.keys() == fresh.keys()
@@ -46,6 +47,7 @@ def test_the_recorded_numbers_are_jax(answers):
         assert kept[path] == pytest.approx(fresh[path], 1e-5), path
 
 
+@pytest.mark.turns(3)
 @pytest.mark.of_one_jax
 def test_the_recorded_programs_are_jax(answers):
     """jax 0.12 has a primitive for 1 - tanh(x)**2, and adds cotangents otherwise."""

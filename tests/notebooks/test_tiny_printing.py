@@ -48,6 +48,7 @@ def test_with_a_token_it_is_that_of_jax(capsys, choose):
     assert printed(capsys, threaded(trace(chatty, X)), [X, ()], choose) == wanted
 
 
+@pytest.mark.turns(3)
 def test_the_cuda_handlers_build(tmp_path):
     """Compiled and linked, not run: that needs a GPU."""
     nvcc = shutil.which("nvcc") or shutil.which("nvcc", path="/usr/local/cuda/bin")

@@ -106,6 +106,7 @@ def test_bits_and_jaxpr(name, args, keywords):
         assert text == jaxpr_text(expected)
 
 
+@pytest.mark.turns(3)
 @pytest.mark.full_optimisation
 def test_bits_as_users_compile():
     """Of one sampler of each kind; `make test-all` compiles all of them so."""

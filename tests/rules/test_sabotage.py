@@ -80,6 +80,7 @@ def test_each_fault_has_a_function_that_shows_it(number):
     assert seen() == right
 
 
+@pytest.mark.turns(3)
 @pytest.mark.of_one_jax
 def test_each_fault_turns_the_tests_red():
     command = [sys.executable, "-m", "tests.rules.sabotaged"]

@@ -337,6 +337,7 @@ def test_the_first_value_that_is_not_finite():
     assert backward.recording.result == "1"
 
 
+@pytest.mark.turns(3)
 def test_ten_thousand_equations():
     def long(x):
         for _ in range(5000):

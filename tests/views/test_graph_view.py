@@ -243,6 +243,7 @@ def test_repeats():
     assert found("aab" * 8 + "cd" * 9) == [(0, 3, 8), (24, 2, 9)]
 
 
+@pytest.mark.turns(3)
 def test_a_gradient_of_many_layers_stays_small():
     def net(params, x):
         for w, b in params:
@@ -258,6 +259,7 @@ def test_a_gradient_of_many_layers_stays_small():
     assert "the same 59 times more" in {mark.label for mark in scene.marks}
 
 
+@pytest.mark.turns(3)
 def test_a_long_program_stays_small():
     view = see.jaxpr(long, X).graph()
     scenes = view.scenes()

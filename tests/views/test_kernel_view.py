@@ -329,6 +329,7 @@ def test_a_recording_comes_back(tmp_path):
     assert again.frame().to_json() == view.frame().to_json()
 
 
+@pytest.mark.turns(3)
 def test_a_large_grid_stays_usable():
     """The blocks of all programs are known; a part of them is run and has steps."""
     view = see.kernel(matmul, ones(128, 80), ones(80, 48))

@@ -179,6 +179,7 @@ def trust(folder, name):
     subprocess.run(command, env=environment, check=True, capture_output=True)
 
 
+@pytest.mark.turns(3)
 def test_reopened_without_a_kernel(browser, lab, page):
     """Trusted: live again. Not trusted: the static frame, with the whole program."""
     nbformat = pytest.importorskip("nbformat")
@@ -205,6 +206,7 @@ def test_reopened_without_a_kernel(browser, lab, page):
     third.close()
 
 
+@pytest.mark.turns(3)
 def test_a_slider_makes_the_view_again_and_is_saved(browser, lab):
     """`see.live` in Lab: it moves, tells an error, and is there when opened again."""
     nbformat = pytest.importorskip("nbformat")

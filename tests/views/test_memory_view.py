@@ -173,6 +173,7 @@ def test_a_function_that_makes_nothing():
     assert "give a function that computes something" in view.static_html()
 
 
+@pytest.mark.turns(3)
 def test_a_long_program_has_all_of_its_arrays_in_bands():
     """Their bytes are those of the curve above, equation by equation, and no step
     leaves out what is alive."""
@@ -201,6 +202,7 @@ def test_a_long_program_has_all_of_its_arrays_in_bands():
     assert roles == {"value", "residual", "cotangent"}
 
 
+@pytest.mark.turns(3)
 def test_ten_thousand_equations_are_drawn_within_the_limit():
     def long(x):
         for _ in range(5000):

@@ -129,6 +129,7 @@ def test_the_differences_add_up(name, target, monkeypatch):
         assert all(each.before or each.after for each in differences)
 
 
+@pytest.mark.turns(3)
 def test_a_large_program_is_small():
     def layer(p, x):
         centred = x - jnp.mean(x, -1, keepdims=True)

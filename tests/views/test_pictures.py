@@ -9,13 +9,26 @@ pictures = pytest.importorskip(
     "pictures", reason="pictures are compared with pillow, which is not here"
 )
 NAMES = [pictures.name_of(*shot) for shot in pictures.SHOTS]
-ONE = "trace-error-1000-light"
+ONE, OTHER = "trace-error-1000-light", "trace-1000-light"
 
 
 @pytest.fixture(scope="module")
-def page(tmp_path_factory):
+def wanted(request):
+    """The pictures that the tests of this run compare: in `make test` a part of all."""
+    names = {ONE, OTHER}
+    for item in request.session.items:
+        function = getattr(item, "function", None)
+        if function is test_as_accepted:
+            names.add(item.callspec.params["name"])
+        elif function is test_the_fonts_of_a_machine_do_not_count:
+            names |= WITH_SIGNS
+    return names
+
+
+@pytest.fixture(scope="module")
+def page(tmp_path_factory, wanted):
     path = tmp_path_factory.mktemp("pictures") / "page.html"
-    path.write_text(pictures.page(), encoding="utf-8")
+    path.write_text(pictures.page(wanted.__contains__), encoding="utf-8")
     return path
 
 
@@ -26,8 +39,8 @@ def shown(chromium_path):
 
 
 @pytest.fixture(scope="module")
-def taken(shown, page):
-    return pictures.take(shown, page)
+def taken(shown, page, wanted):
+    return pictures.take(shown, page, only=wanted.__contains__)
 
 
 @pytest.fixture(scope="module")
@@ -108,6 +121,7 @@ def with_fonts(shown, chromium_path, page, folder, pattern):
     return wide, taken
 
 
+@pytest.mark.turns(3)
 def test_the_fonts_of_a_machine_do_not_count(shown, chromium_path, page, tmp_path):
     """What is not a letter is drawn, and the page brings the letters."""
     made = []
@@ -165,7 +179,7 @@ def test_small_movements_are_forgiven(taken):
 
 def test_a_difference_is_shown(taken, tmp_path, monkeypatch):
     monkeypatch.setattr(pictures, "FAILED", tmp_path / "pictures")
-    one, other = taken[ONE], taken["trace-1000-light"]
+    one, other = taken[ONE], taken[OTHER]
     pictures.show_difference("one", one, other)
     sheet = pictures.Image.open(tmp_path / "pictures" / "one-difference.png")
     assert sheet.width == 3 * max(one.image.width, other.image.width) + 32

@@ -525,6 +525,7 @@ def test_layers_that_repeat_are_drawn_once():
     assert len(shown.lines) == 6
 
 
+@pytest.mark.turns(3)
 def test_ten_thousand_equations_fold():
     def long(x):
         for number in range(5000):
