@@ -46,10 +46,16 @@ WAITING = re.compile(r"^.*put your answer in place of .*\n?", re.M)
 EXERCISE = re.compile(r"^\*\*(\d\d)\.(\d) (\w+)\*\* \(([^)]*)\)\.\s+", re.M)
 
 
-def write(folder: Path, chapters: str = "", cards: set[str] | None = None) -> None:
+def write(
+    folder: Path,
+    chapters: str = "",
+    cards: set[str] | None = None,
+    functions: set[str] | None = None,
+) -> None:
     """Writes all pages to `folder`.
 
-    A small book has the chapters whose names begin with `chapters`, and some cards.
+    A small book has the chapters whose names begin with `chapters`, some cards, and
+    pages of some of the functions that were compiled for three machines.
     """
     shutil.rmtree(folder, ignore_errors=True)
     (folder / "notebooks").mkdir(parents=True)
@@ -89,7 +95,7 @@ def write(folder: Path, chapters: str = "", cards: set[str] | None = None) -> No
         names = [name for name in found if cards is None or name in cards]
         for name in names:
             pages[f"cards/{name}"] = card_page(name, family, names)
-    pages |= three_machines.function_pages(raw)
+    pages |= three_machines.function_pages(raw, functions)
     for name, text in pages.items():
         (folder / f"{name}.md").write_text(text, encoding="utf-8")
     (folder / "_toc.yml").write_text(contents(notebooks), encoding="utf-8")

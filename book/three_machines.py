@@ -289,12 +289,16 @@ def kernels(found: dict[str, Any]) -> str:
     return f"{found['before']['kernels']} kernels → {after}"
 
 
-def function_pages(raw: Callable[[Any], str]) -> dict[str, str]:
-    """A page for each function and machine: its kernels, drawn."""
+def function_pages(
+    raw: Callable[[Any], str], functions: set[str] | None = None
+) -> dict[str, str]:
+    """A page for each function, or some of them, and machine: its kernels, drawn."""
     pages = {}
-    every = [(name, target) for name in FUNCTIONS for target in TARGETS]
+    shown = [name for name in FUNCTIONS if functions is None or name in functions]
+    every = [(name, target) for name in shown for target in TARGETS]
     following = dict(zip(every, every[1:]))
-    for name, (title, _, _) in FUNCTIONS.items():
+    for name in shown:
+        title = FUNCTIONS[name][0]
         for target in TARGETS:
             others = " ".join(
                 f"**{other}**"

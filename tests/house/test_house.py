@@ -13,6 +13,7 @@ from pathlib import Path
 import pytest
 
 import minijax
+from tests.house import compile_tests
 
 ROOT = Path(__file__).resolve().parents[2]
 PRODUCT = sorted([*(ROOT / "minijax").rglob("*.py"), *(ROOT / "widgets").rglob("*.py")])
@@ -61,7 +62,7 @@ def imported_roots(path: Path) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
             roots.add(node.module.split(".")[0])
         elif isinstance(node, ast.Call) and node.args:
-            called = ast.unparse(node.func)
+            called = getattr(node.func, "attr", getattr(node.func, "id", ""))
             first = node.args[0]
             if called.endswith(("import_module", "__import__")):
                 if isinstance(first, ast.Constant) and isinstance(first.value, str):
@@ -154,3 +155,13 @@ def test_importing_minijax_is_light():
 
 def test_version_as_numbers() -> None:
     assert minijax.__version_info__ == tuple(map(int, minijax.__version__.split(".")))
+
+
+def test_test_modules_are_compiled_as_pytest_does_it(tmp_path):
+    """`make test` compiles them once for all workers, by functions of pytest's own."""
+    path = tmp_path / "test_one.py"
+    path.write_text("def test_one():\n    assert 1 == 2\n")
+    assert compile_tests.compile_module(path)
+    assert not compile_tests.compile_module(path), "pytest does not find it"
+    path.write_text("def test_one():\n    assert 1 == 3\n")
+    assert compile_tests.compile_module(path), "what has changed is compiled again"

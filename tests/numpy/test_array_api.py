@@ -15,8 +15,6 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 
-pytestmark = pytest.mark.whole
-
 DTYPES = "bool int8 int16 int32 int64 uint8 uint16 uint32 uint64".split()
 DTYPES += "float32 float64 complex64 complex128".split()
 A = np.array([[2.0, 0.5, -1.0], [0.5, 3.0, 0.25], [-1.0, 0.25, 4.0]])
@@ -49,6 +47,7 @@ def of(library, module, name):
     return getattr(getattr(library, module) if module else library, name)
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("module, name", FUNCTIONS)
 def test_takes_the_parameters_of_the_standard(module, name):
     wanted = inspect.signature(of(strict, module, name)).parameters.values()

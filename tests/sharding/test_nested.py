@@ -7,7 +7,7 @@ from tests.sharding import nested
 from tests.sharding.both import Library
 from tests.sharding.test_automatic import compare
 
-pytestmark = pytest.mark.whole  # some cases are held against others
+HELD_AGAINST = set(nested.ONLY_HERE.values()) & set(nested.CASES)
 
 
 def _known(name, results):

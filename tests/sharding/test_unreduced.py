@@ -6,7 +6,7 @@ import pytest
 from tests.sharding import unreduced
 from tests.sharding.test_automatic import compare
 
-pytestmark = pytest.mark.whole  # some cases are held against others
+HELD_AGAINST = ("reduced", "add")
 
 REFUSALS = {"NotImplementedError", "AssertionError", "ShardingTypeError"}
 

@@ -15,19 +15,16 @@ import pytest
 import minijax_widgets as see
 from minijax.core.language import all_primitives
 from minijax_lab.explain.recording import Recording
-from tests.conftest import PART, commit, in_turn, left_out
+from tests.conftest import PART, in_turn
 
 ROOT = Path(__file__).resolve().parents[2]
 CHAPTERS = sorted(path.stem for path in (ROOT / "notebooks").glob("[0-9][0-9]_*.ipynb"))
 # Building it takes a minute of computing, which on a busy machine is several. So
-# `make test` builds a twelfth of the cards, each commit others; `make test-all` all.
+# `make test` builds a twelfth of the cards and of the pages of machines, each commit
+# others; `make test-all` all.
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1500)]
 LEADS_ON = re.compile(r'class="right-next"|\bNext: (?:<[^>]*>)?<a [^>]*href=')
-CARDS = {"sin", "dot_general", "tanh", "threefry2x32"}  # tests below name these
-if PART in os.environ:
-    CARDS |= {name for name in all_primitives if not left_out(name, commit())}
-else:
-    CARDS |= set(all_primitives)
+NAMED = {"sin", "dot_general", "tanh", "threefry2x32"}  # tests below name these
 PAGES = ["index", "cheat_sheet", "primitives", "cards/sin", *CHAPTERS[2:3]]
 
 
@@ -48,7 +45,25 @@ def card(name, make=see.card):
 
 
 @pytest.fixture(scope="module")
-def book(tmp_path_factory):
+def cards(request):
+    """The cards of the book: in `make test` those that are tested one by one."""
+    if PART not in os.environ:
+        return set(all_primitives)
+    tested = test_every_primitive_has_a_card_and_its_checks_hold
+    items = request.session.items
+    chosen = [x for x in items if getattr(x, "function", None) is tested]
+    return NAMED | {item.callspec.params["name"] for item in chosen}
+
+
+@pytest.fixture(scope="module")
+def functions():
+    """The functions that have a page for each machine: in `make test` one at least."""
+    names = [*script("three_machines").FUNCTIONS]
+    return in_turn(names, 12) or names[:1]
+
+
+@pytest.fixture(scope="module")
+def book(tmp_path_factory, cards, functions):
     """The folder of the built book. Building takes about a minute."""
     for needed in ("jupyter_book", "sphinx_exercise"):
         pytest.importorskip(needed, reason=f"{needed} is not here: minijax[book]")
@@ -56,7 +71,7 @@ def book(tmp_path_factory):
     pages = script("make_pages")
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(see, "card", card)
-        pages.write(folder / "pages", cards=CARDS)
+        pages.write(folder / "pages", cards=cards, functions={*functions})
     pages.build(folder / "pages", folder)
     return folder / "_build" / "html"
 
@@ -130,7 +145,7 @@ def test_no_page_names_the_network(book):
     assert found == []
 
 
-def test_every_link_leads_somewhere(book):
+def test_every_link_leads_somewhere(book, cards):
     wrong = []
     for path, text in html_pages(book).items():
         for link in set(re.findall(r'<a\b[^>]*\bhref="([^"#]+)[^"]*"', text)):
@@ -139,12 +154,12 @@ def test_every_link_leads_somewhere(book):
                 continue
             target = (path.parent / unquote(unescape(link))).resolve()
             waits = target.parent.name == "cards" and target.stem in all_primitives
-            if not (target.exists() or (waits and target.stem not in CARDS)):
+            if not (target.exists() or (waits and target.stem not in cards)):
                 wrong.append((path.name, link))
     assert wrong == []
 
 
-def test_every_page_leads_on(book):
+def test_every_page_leads_on(book, functions):
     """To the next page: of the book, of a primitive's family, or of the machines."""
     ends = {"contributing.html", "search.html", "genindex.html"}
     pages = {
@@ -153,7 +168,8 @@ def test_every_page_leads_on(book):
     leading = [name for name, text in pages.items() if LEADS_ON.search(text)]
     templates = {name for name in pages if name.startswith("_static")}
     assert set(pages) - set(leading) - templates == ends & set(pages)
-    assert sum(name.startswith("machines/") for name in leading) == 36
+    machines = [name for name in leading if name.startswith("machines/")]
+    assert len(machines) == 3 * len(functions)
 
 
 def test_the_whole_is_small(book):
@@ -162,11 +178,11 @@ def test_the_whole_is_small(book):
     assert largest < 500_000 and sum(sizes.values()) < 40_000_000
 
 
-def test_every_primitive_has_a_page(book):
+def test_every_primitive_has_a_page(book, cards):
     table = (book / "primitives.html").read_text("utf-8")
     for name in all_primitives:
         assert f'href="cards/{name}.html"' in table
-    for name in CARDS:
+    for name in cards:
         text = (book / "cards" / f"{name}.html").read_text("utf-8")
         assert f"<title>{name} &#8212; minijax</title>" in text
 

@@ -97,11 +97,13 @@ def sent(plan, opcode):
     return sum(each["bytes"] for each in plan["traffic"] if each["opcode"] == opcode)
 
 
+@pytest.mark.turns(3)
 def test_all_layouts_compute_the_same_loss(small):
     losses = [found["loss"] for found in small[0].values()]
     assert losses == pytest.approx([losses[0]] * 4, rel=1e-3)
 
 
+@pytest.mark.turns(3)
 def test_arguments_are_what_a_device_holds(small):
     ran, plans, _ = small
     for name, plan in plans.items():
@@ -111,6 +113,7 @@ def test_arguments_are_what_a_device_holds(small):
         assert min(owned.values()) >= 0, owned
 
 
+@pytest.mark.turns(3)
 def test_bytes_sent_are_those_of_the_layout(small):
     """Data: the sum of all gradients once around, twice three quarters of them."""
     ran, plans, _ = small
@@ -128,6 +131,7 @@ def test_bytes_sent_are_those_of_the_layout(small):
     assert sent(plans["pipeline"], "collective-permute") >= 2 * 7 * part
 
 
+@pytest.mark.turns(3)
 def test_operations_are_those_of_the_model(small):
     """Six operations a parameter and token, two more for what is computed again."""
     _, plans, _ = small
@@ -139,6 +143,7 @@ def test_operations_are_those_of_the_model(small):
         assert 0.9 * products < 4 * plans[name]["flops"] < 2 * products, name
 
 
+@pytest.mark.turns(3)
 def test_the_text_tells_each_plan(small):
     text = small[2]
     first, line, headline = text.splitlines()[:3]
