@@ -63,7 +63,8 @@ h1 {{ position: absolute; width: 1px; height: 1px; margin: 0; overflow: hidden; 
 STARTER = """<script>(function(){
 var frame="%(frame)s",code="%(code)s";
 function unpack(text){
-var bytes=Uint8Array.from(atob(text),function(c){return c.charCodeAt(0)});
+var letters=atob(text),i=letters.length,bytes=new Uint8Array(i);
+while(i--)bytes[i]=letters.charCodeAt(i);
 return new Response(new Blob([bytes]).stream().pipeThrough(
 new DecompressionStream("gzip"))).text()}
 var w=globalThis,p=w.minijaxPlayers=w.minijaxPlayers||{};

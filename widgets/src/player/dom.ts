@@ -22,6 +22,11 @@ export function set(made: Element, name: string, value: string | number | boolea
   made.setAttribute(name, String(value));
 }
 
+/** Sets a variable of the style sheet. */
+export function vary(made: HTMLElement, name: string, value: string | number): void {
+  made.style.setProperty(`--mj-${name}`, String(value));
+}
+
 /** Says what a screen reader is to call it. */
 export function label(made: Element, text: string): void {
   set(made, "aria-label", text);

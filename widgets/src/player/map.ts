@@ -16,6 +16,10 @@ export class SmallMap {
   private small = svgElement("svg");
   private part = svgElement("rect");
   #picture: SVGSVGElement | undefined;
+  /** How large the picture was drawn, and the map then. */
+  #drawn = "";
+  #box!: DOMRect;
+  #frame = "";
 
   constructor(private section: HTMLElement) {
     set(this.holder, "aria-hidden", "true");
@@ -33,30 +37,39 @@ export class SmallMap {
     const { width, height } = bounds(picture);
     const wide = width / section.clientWidth;
     const needed = Math.max(wide, height / section.clientHeight) > LEAST;
-    holder.hidden = !needed || section.clientWidth < LEAST_ROOM;
-    if (holder.hidden) return;
+    const hidden = !needed || section.clientWidth < LEAST_ROOM;
+    if (holder.hidden !== hidden) holder.hidden = hidden;
+    if (hidden) return;
     if (this.#picture !== picture) {
       this.#picture = picture;
       const copies = [...picture.children].map((mark) => mark.cloneNode(true) as Element);
       for (const mark of copies) mark.removeAttribute("tabindex");
       set(small, "viewBox", picture.getAttribute("viewBox")!);
       small.replaceChildren(...copies, this.part);
+      section.append(holder);
+      this.#drawn = "";
     }
-    const scale = SIDE / Math.max(width, height);
-    set(small, "width", Math.max(24, width * scale));
-    set(small, "height", Math.max(24, height * scale));
-    section.append(holder);
+    // A step reads where all is and writes what has changed: nothing is laid out twice.
+    const drawn = `${width} ${height}`;
+    if (this.#drawn !== drawn) {
+      this.#drawn = drawn;
+      const scale = SIDE / Math.max(width, height);
+      set(small, "width", Math.max(24, width * scale));
+      set(small, "height", Math.max(24, height * scale));
+      this.#box = bounds(small);
+    }
     // It stands below, or above where it covers fewer marks, those that are lit before all.
     const marks = [...picture.querySelectorAll("text,.mj-mark,.mj-on *")].map(bounds);
     const { right, top } = bounds(section);
-    const { width: w, height: h } = bounds(small);
+    const { width: w, height: h } = this.#box;
     const under = (bottom: number): number => {
       const low = top + section.clientHeight - bottom;
       return marks.filter((mark) => mark.right > right - w && mark.bottom > low - h && mark.top < low).length;
     };
     const [best] = [8, section.clientHeight - h - TITLE].sort((a, b) => under(a) - under(b));
-    small.style.bottom = `${best}px`;
     this.#follow();
+    const low = `${best}px`;
+    if (small.style.bottom !== low) small.style.bottom = low;
   }
 
   /** The frame stands around what the pane shows. */
@@ -66,6 +79,9 @@ export class SmallMap {
     const { width: drawn } = bounds(this.#picture);
     const size = this.#picture.viewBox.baseVal.width / drawn;
     const { scrollLeft: x, scrollTop: y, clientWidth: width, clientHeight: height } = section;
+    const frame = [size, x, y, width, height].join();
+    if (this.#frame === frame) return;
+    this.#frame = frame;
     Object.entries({ x, y, width, height }).forEach(([name, at]) => set(part, name, at * size));
   }
 

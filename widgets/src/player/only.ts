@@ -1,7 +1,7 @@
 // A filter: which steps and rows are left when only some equations are wanted.
 
 import type { Frame, Pane } from "./frame";
-import { MOST_ROWS, search } from "./state";
+import { MOST_ROWS, cellText, search } from "./state";
 
 /** What is wanted: the equations of a primitive, of a source line, or those found. */
 export interface Only {
@@ -40,7 +40,7 @@ function textsOfLines(frame: Frame): Map<string, string> {
     if (pane.kind !== "code") continue;
     for (const row of pane.rows) {
       const line = lineOf(row.k);
-      if (line) texts.set(line, row.c[1]?.map((piece) => piece[0]).join("").trim() ?? "");
+      if (line) texts.set(line, cellText(row.c[1]).trim());
     }
   }
   return texts;

@@ -2,13 +2,13 @@
 // text, never as HTML.
 
 import { axisSliders } from "./axes";
-import { bounds, drag, dress, element, flag, label, listen, set } from "./dom";
+import { bounds, drag, dress, element, flag, label, listen, set, vary } from "./dom";
 import { DEFINES, type Frame, type Pane, type Piece, type Row } from "./frame";
 import { ScenePane, inlineGlyph, numberAt } from "./scene";
 import { icon } from "./icons";
 import { choices, huesOfLines, linesOfSteps, type Choice, type Only } from "./only";
 import { tokens, type Token } from "./python";
-import { MANY_ROWS, State, children, columnWidths, usualWidth, clamp, jumped, leastWidth, naturalWidth, rowText, type Hit } from "./state";
+import { MANY_ROWS, State, cellText, children, columnWidths, usualWidth, clamp, jumped, leastWidth, naturalWidth, rowText, type Hit } from "./state";
 import { RULES } from "./style";
 
 /** What the page's scripts know of each other; the build declares the name. */
@@ -29,11 +29,16 @@ const LETTER = 7.8;
 
 /** Makes the lines into which a long text wraps stand right of where it begins. */
 function hang(cell: HTMLElement, pieces: Piece[]): void {
-  const text = pieces.map((piece) => piece[0]).join("");
+  const text = cellText(pieces);
   if (text.length < SURE_TO_FIT) return;
   flag(cell, "hang");
   cell.style.removeProperty("padding-left");
-  cell.style.setProperty("--mj-hang", String(text.length - text.trimStart().length + 4));
+  vary(cell, "hang", text.length - text.trimStart().length + 4);
+}
+
+/** Whether a cell says a size. */
+function isSized(pieces: Piece[]): boolean {
+  return pieces.some(([, role]) => role === "size");
 }
 
 /** Says what an element is for, to the pointer and to a screen reader. */
@@ -303,7 +308,7 @@ export class Player {
       // Code has its longest line, up to half of the width, if the others leave it that.
       const others = Math.round(inAll - likes * LETTER);
       const room = `max(${pixels}px,min(${Math.round(code * LETTER)}px,50% - 6px,100% - ${others}px))`;
-      made.style.setProperty("--mj-least", code > least ? room : `${pixels}px`);
+      vary(made, "least", code > least ? room : `${pixels}px`);
     }
     columns.forEach(({ made, wide }, at) => {
       const before = columns[at - 1];
@@ -322,11 +327,6 @@ export class Player {
     label(made, "pane widths");
     const name = `mj ${this.frame.kind} ${at}`;
     let kept: Record<string, unknown> = {};
-    try {
-      kept = localStorage;
-    } catch {
-      // A page that may keep nothing forgets it.
-    }
     const share = (wanted: number): void => {
       const part = clamp(wanted, 15, 85);
       kept[name] = part;
@@ -351,26 +351,37 @@ export class Player {
       event.stopPropagation();
       share(place(bounds(right).left) + by);
     });
-    if (kept[name]) share(Number(kept[name]));
+    // What a page keeps lies on the disk: the first picture does not wait for it.
+    setTimeout(() => {
+      try {
+        kept = localStorage;
+        if (kept[name]) share(Number(kept[name]));
+      } catch {
+        // A page that may keep nothing forgets it.
+      }
+    });
     right.append(made);
   }
 
   #drawPane(pane: Pane, index: number): HTMLElement {
     const section = element("section", `mj-pane mj-${pane.kind}-pane`);
+    // A style that asks what a page has inside of it makes each step dearer.
+    flag(this.root, `with-${pane.kind}`);
     section.tabIndex = 0;
     set(section, "role", "region");
     label(section, pane.title || `pane ${index + 1}`);
     if (pane.title) section.append(element("div", "mj-title", pane.title));
     const table = element("table", `mj-table mj-${pane.kind}`);
     if (pane.kind === "table") flag(table, "plain");
+    flag(table, "sized", pane.rows.some((row) => row.c.some(isSized)));
     if (!["listing", "code", "tiles"].includes(pane.kind)) flag(table, "grid");
     const widths = columnWidths(pane);
-    table.style.setProperty("--mj-columns", String(Math.max(1, widths.length - 1)));
+    vary(table, "columns", Math.max(1, widths.length - 1));
     const last = widths[widths.length - 1]! - 3;
-    table.style.setProperty("--mj-last", `${Math.min(22, last)}ch`);
+    vary(table, "last", `${Math.min(22, last)}ch`);
     // Room for the sign that folds.
     const sign = pane.rows.some((row) => row.d) ? 24 : 4;
-    table.style.setProperty("--mj-first", `calc(${pane.kind === "listing" ? usualWidth(pane) : widths[0]}ch + ${sign}px)`);
+    vary(table, "first", `calc(${pane.kind === "listing" ? usualWidth(pane) : widths[0]}ch + ${sign}px)`);
     set(table, "role", "presentation");
     if (pane.columns) {
       table.removeAttribute("role");
@@ -458,12 +469,15 @@ export class Player {
       const hue = row.s === "error" ? undefined : this.#hues!.get(key);
       if (hue === undefined) continue;
       flag(line, "line");
-      line.style.setProperty("--mj-hue", String(hue));
+      vary(line, "hue", hue);
     }
     const depth = row.d ?? 0;
     const { kind } = drawn.pane;
     row.c.forEach((pieces, column) => {
       const cell = element("td", column > drawn.main ? "mj-rail" : "");
+      cell.toggleAttribute("data-sized", isSized(pieces));
+      // Narrow pages show the second of two programs, the first where there is none.
+      cell.toggleAttribute("data-other", kind === "sides" && column === 1 && !!cellText(row.c[2]));
       const first = column === drawn.main;
       if (first && drawn.below[number]!.length) {
         const fold = element("button", "mj-fold");
@@ -477,7 +491,7 @@ export class Player {
         // Rows that do not fold stand where the text of those that do begins.
         const sign = drawn.folds && !drawn.below[number]!.length ? 20 : 0;
         const at = `${8 + 16 * depth + sign}px`;
-        if (kind === "listing") cell.style.setProperty("--mj-at", at);
+        if (kind === "listing") vary(cell, "at", at);
         cell.style.paddingLeft = at;
       }
       const bare = kind === "table" && row.c.length === 1 && !drawn.folds;
@@ -499,7 +513,7 @@ export class Player {
   /** The tokens of a pane's code, row by row. */
   #tokensOf(drawn: Drawn): Token[][] {
     drawn.tokens ??= tokens(
-      drawn.pane.rows.map((row) => (row.c[1] ?? []).map((piece) => piece[0]).join("")),
+      drawn.pane.rows.map((row) => cellText(row.c[1])),
     );
     return drawn.tokens;
   }

@@ -157,6 +157,9 @@ interface Shown {
   parts: SVGElement[];
   drawing: number;
   timer: number;
+  /** What the document says of it: only what differs is written. */
+  faint: boolean;
+  moved: string;
 }
 
 /** One layout of a scene, drawn. */
@@ -195,18 +198,19 @@ export class ScenePane {
   /** Shows the layout that the page has room for. */
   choose(): void {
     const scene = this.#opened ?? this.#layout();
+    const again = this.#now !== undefined;
     if (this.#now?.scene !== scene) {
       this.#now?.svg.setAttribute("hidden", "");
       let layout = this.#layouts.get(scene);
       if (!layout) this.#layouts.set(scene, (layout = this.#draw(scene)));
       layout.svg.removeAttribute("hidden");
-      const again = this.#now !== undefined;
       this.#now = layout;
       this.step(true);
       if (again) this.stage.relight();
     }
     this.#resize();
-    this.scrollToLit(true);
+    // At first the player lights the step afterwards.
+    if (again) this.scrollToLit(true);
   }
 
   /** The widest layout that fits; the narrow one if none does. */
@@ -246,7 +250,7 @@ export class ScenePane {
       const parts = drawParts(scene.draws[mark.d]!);
       group.append(...parts);
       svg.append(group);
-      return { mark, group, parts, drawing: mark.d, timer: 0 };
+      return { mark, group, parts, drawing: mark.d, timer: 0, faint: false, moved: "" };
     });
     svg.querySelector("[tabindex]")?.setAttribute("tabindex", "0");
     listen(svg, "wheel", (event) => this.#wheel(event), { passive: false });
@@ -263,9 +267,11 @@ export class ScenePane {
     const step = this.stage.step();
     for (const one of this.#now.shown) {
       const { mark, group } = one;
-      flag(group, "later", !isThere(mark, step));
+      const faint = !isThere(mark, step);
+      if (faint !== one.faint) flag(group, "later", (one.faint = faint));
       const [x, y] = placeOf(mark, step);
-      group.style.transform = x || y ? `translate(${x}px,${y}px)` : "";
+      const moved = x || y ? `translate(${x}px,${y}px)` : "";
+      if (moved !== one.moved) group.style.transform = one.moved = moved;
       const drawing = drawingOf(mark, step);
       if (drawing !== one.drawing) this.#turn(one, drawing, cut);
     }
@@ -311,10 +317,6 @@ export class ScenePane {
     return (parseFloat(getComputedStyle(section).maxHeight) || innerHeight - bounds(section).top - TITLE) - TITLE;
   }
 
-  #showMap(): void {
-    this.#map.show(this.#now.svg);
-  }
-
   /** The width of the picture: as wide as the pane as far as it is seen whole, a little
    *  less than drawn where there is no room. */
   #resize(): void {
@@ -326,7 +328,6 @@ export class ScenePane {
     const zoom = this.#zoom || fit;
     set(svg, "width", Math.floor(scene.w * zoom));
     set(svg, "height", Math.ceil(scene.h * zoom));
-    this.#showMap();
   }
 
   /** Makes the picture larger; the point (x, y) of the window stays where it is. */
@@ -345,6 +346,7 @@ export class ScenePane {
     const grown = after.width / before.width;
     section.scrollLeft += (at[0] - before.left) * grown - (at[0] - after.left);
     section.scrollTop += (at[1] - before.top) * grown - (at[1] - after.top);
+    this.#map.show(svg);
   }
 
   #wheel(event: WheelEvent): void {
@@ -440,6 +442,11 @@ export class ScenePane {
   /** Brings all that is lit into the pane: it grows, or the picture shrinks as far as its
    *  letters allow, where they do not fit; then it scrolls, with motion after a step. */
   scrollToLit(first = false): void {
+    this.#reveal(first);
+    this.#map.show(this.#now.svg);
+  }
+
+  #reveal(first: boolean): void {
     const { section } = this;
     if (!section.clientWidth) return;
     const title = this.pane.title ? TITLE : 0;
@@ -463,7 +470,6 @@ export class ScenePane {
       start < from + EDGE ? start - from - EDGE : Math.max(0, Math.min(end - to + EDGE, start - from - EDGE));
     const top = over(box.top, box.bottom, at.top + title, at.top + section.clientHeight);
     const left = over(box.left, box.right, at.left, at.left + section.clientWidth);
-    this.#showMap();
     if (!top && !left) return;
     section.scrollBy?.({ top, left, behavior: first || isStill() ? "instant" : "smooth" });
   }

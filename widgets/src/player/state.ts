@@ -17,9 +17,14 @@ export function lettersOf(piece: Piece): number {
   return piece[1] === "params" ? 5 : piece[1] === "bytes" ? 12 : piece[0].length;
 }
 
+/** The text of a cell. */
+export function cellText(pieces: Piece[] = []): string {
+  return pieces.map((piece) => piece[0]).join("");
+}
+
 /** The text of a row, as a search sees it. */
 export function rowText(row: Row): string {
-  return row.c.map((cell) => cell.map((piece) => piece[0]).join("")).join("  ");
+  return row.c.map(cellText).join("  ");
 }
 
 /** Which rows hide below a folded one: for each row, the rows that it folds. */
@@ -57,8 +62,17 @@ export function foldedAtFirst(pane: Pane): Set<number> {
   return folded;
 }
 
+/** Works out what belongs to a pane once. */
+function once<T>(work: (pane: Pane) => T): (pane: Pane) => T {
+  const known = new WeakMap<Pane, T>();
+  return (pane) => {
+    if (!known.has(pane)) known.set(pane, work(pane));
+    return known.get(pane)!;
+  };
+}
+
 /** How many letters each column of a pane needs. */
-export function columnWidths(pane: Pane): number[] {
+export const columnWidths = once((pane: Pane): number[] => {
   const widths = [0];
   // What stands alone in its row has the room of all columns.
   const skips = pane.kind === "listing" && pane.rows.some(({ c }) => c.length > 1);
@@ -73,23 +87,23 @@ export function columnWidths(pane: Pane): number[] {
     });
   }
   return widths;
-}
+});
 
 /** A width that nearly all rows of text find enough: a few long ones wrap. */
-export function usualWidth(pane: Pane): number {
+export const usualWidth = once((pane: Pane): number => {
   const tailed = pane.rows.filter((row) => row.c.length > 1);
   const letters = (pane.kind === "listing" && tailed.length ? tailed : pane.rows)
     .map((row) => (row.c[0] ?? []).reduce((sum, piece) => sum + lettersOf(piece), 3) + 2 * (row.d ?? 0))
     .sort((a, b) => a - b);
   return letters[Math.ceil(0.95 * (letters.length - 1))] ?? 0;
-}
+});
 
 /** How many letters wide a pane would like to be, within reason. */
 export function naturalWidth(pane: Pane): number {
   if (pane.scene) return pane.scene.w / 7.8 + 2;
   if (pane.kind === "prose") return 72;
   if (pane.kind === "tiles") return 100;
-  const widths = columnWidths(pane);
+  const widths = [...columnWidths(pane)];
   if (pane.kind === "listing") widths[0] = usualWidth(pane);
   const all = widths.reduce((sum, width) => sum + width);
   return clamp(all, Math.min(36, Math.max(26, pane.title.length)), 100);

@@ -51,7 +51,7 @@ const TEXT = "var(--jp-ui-font-family,var(--vscode-font-family,system-ui,sans-se
 
 /** A page carries all of this, so it is short: `.x` stands for `.mj-x`, `?` for `.mj-live `,
  *  with which most rules begin, `&x` for `var(--mj-x)`, `#x` for `table.mj-x`, `^x` for
- *  `tr.mj-x`, `|` for `background:`. */
+ *  `tr.mj-x`, `|` for `background:`, `_` for `white-space:`, `'` for `td:first-child`. */
 const WRITTEN = `
 .live{container-type:inline-size;font:13px/20px ${TEXT};color:&text;
 |&base;padding:8px 12px;border-radius:4px;outline-offset:2px;text-align:left}
@@ -74,7 +74,7 @@ height:24px;padding:0 6px;cursor:pointer}
 .bar input[type=range]{flex:1 1 90px;min-width:60px;max-width:220px;height:24px;margin:0 4px;
 accent-color:&value;|transparent}
 .bar input[type=search]{width:150px;cursor:text}
-.where{font-variant-numeric:tabular-nums;flex:0 1 auto;min-width:8em;white-space:nowrap;overflow:hidden;text-overflow:ellipsis}
+.where{font-variant-numeric:tabular-nums;flex:0 1 auto;min-width:8em;_nowrap;overflow:hidden;text-overflow:ellipsis}
 .gap{flex:1}
 .panes{display:flex;flex-wrap:wrap;gap:12px;align-items:flex-start}
 .column{min-width:min(&least,100%);flex:1 1 &least;display:flex;flex-direction:column;gap:12px;position:relative}
@@ -90,7 +90,7 @@ overflow:auto;position:relative}
 ?#table{border-collapse:collapse;border:0;margin:0;font:13px/20px ${CODE};width:100%;
 table-layout:auto;|&base;color:&text}
 ?#table :is(td,th){border:0;padding:0 12px 0 8px;text-align:left;line-height:20px;
-vertical-align:top;white-space:pre;|transparent;font-weight:400;max-width:none;width:1px}
+vertical-align:top;_pre;|transparent;font-weight:400;max-width:none;width:1px}
 ?#table :is(td,th):last-child{width:auto}
 ?#table thead{border:0}
 ?#table th{color:&constant;font-family:${TEXT};overflow:hidden;text-overflow:ellipsis}
@@ -99,57 +99,57 @@ vertical-align:top;white-space:pre;|transparent;font-weight:400;max-width:none;w
 ?^r{cursor:default}
 ?^r.go{cursor:pointer}
 ?.listing td.rail{color:&constant}
-?#code td:first-child{color:&constant;text-align:right;padding-right:8px;user-select:none;
+?#code '{color:&constant;text-align:right;padding-right:8px;user-select:none;
 position:sticky;left:0;|&base}
-?#prose td{white-space:pre-wrap;font-family:${TEXT};padding-bottom:2px}
-?#prose td:first-child{white-space:nowrap;color:&constant}
+?#prose td{_pre-wrap;font-family:${TEXT};padding-bottom:2px}
+?#prose '{_nowrap;color:&constant}
 ?#sides :is(td,th):nth-child(n+2){width:50%}
 ?#sides th:nth-child(n+2){max-width:0}
-?#table:not(.code):not(.listing):not(.sides) td.rail:last-child{white-space:normal}
+?#table:not(.code):not(.listing):not(.sides) td.rail:last-child{_normal}
 ?##plain td.rail:last-child{min-width:calc(&last + 20px)}
-?#plain td:first-child:not(:only-child){min-width:min(&first,52ch,24cqw)}
-?#listing td:first-child,?#code td:nth-child(2),?#sides td:nth-child(n+2),?#plain td:first-child{
-white-space:pre-wrap;overflow-wrap:anywhere}
-?#listing td:first-child:not(:only-child){width:&first}
+?#plain ':not(:only-child){min-width:min(&first,52ch,24cqw)}
+?#listing ',?#code td:nth-child(2),?#sides td:nth-child(n+2),?#plain '{
+_pre-wrap;overflow-wrap:anywhere}
+?#listing ':not(:only-child){width:&first}
 ?#listing td.rail:last-child{max-width:0;min-width:calc(&last + 20px);overflow:hidden;
 text-overflow:ellipsis}
 ?#table td.hang{padding-left:calc(var(--mj-at,8px) + &hang*1ch);
 text-indent:calc(&hang*-1ch)}
 ?.changed{|&residual-wash;border-radius:3px;box-shadow:0 0 0 1px &residual}
-?#table td:has(>.size){text-align:right}
+?#table td[data-sized]{text-align:right}
 ?^later :not(mark){color:&constant}
 ?^later svg{opacity:.6}
 ?^line>td{|oklch(&ground &hue)}
-?#code ^line>td:first-child{|oklch(&ground-lit &hue);color:&text}
+?#code ^line>'{|oklch(&ground-lit &hue);color:&text}
 ?^line:is(.on,.rel,.near)>td{|oklch(&ground-lit &hue)}
 ?^line:is(.on,.rel,.near) .value{color:color-mix(in srgb,&value 70%,&text)}
 ?^line:is(.on,.rel,.near) :is(.rail,.constant,.t-comment){color:&text}
 .params{cursor:pointer;border-radius:3px;|&constant-wash;color:&text}
-.params>span{display:none;white-space:pre-wrap}
+.params>span{display:none;_pre-wrap}
 .params::before{content:"..."}
 .params:hover{box-shadow:0 0 0 1px &line}
 :is(.params.open,.all-params .params)>span{display:inline}
 :is(.params.open,.all-params .params)::before{content:none}
-?^kept>td:first-child{background-image:linear-gradient(90deg,&residual 2px,transparent 2px 4px,&residual 4px 6px,transparent 6px)}
-?^backward>td:first-child{background-image:linear-gradient(90deg,&cotangent 6px,transparent 6px)}
+?^kept>'{background-image:linear-gradient(90deg,&residual 2px,transparent 2px 4px,&residual 4px 6px,transparent 6px)}
+?^backward>'{background-image:linear-gradient(90deg,&cotangent 6px,transparent 6px)}
 td:not(.hang)>wbr{display:none}
 .bytes{display:inline-block;height:12px;min-width:1px;vertical-align:-1px;border-radius:2px;|&residual-wash;
 border:1px solid &residual}
 ?.moved{|&residual-wash;border-radius:3px;box-shadow:0 2px &residual}
-?^moved>td:first-child{box-shadow:inset -3px 0 &residual}
+?^moved>'{box-shadow:inset -3px 0 &residual}
 .t-comment{font-style:italic}
 .t-name{font-weight:600}
 ^py [class*=mj-t-]{color:inherit}
 ?tr:is(.on,.rel,.near)>td{|&panel}
-?^on>td:first-child{box-shadow:inset 3px 0 &value}
-?^rel>td:first-child{box-shadow:inset 3px 0 &line}
-.live.wrong ^on>td:first-child{box-shadow:inset 3px 0 &miss}
+?^on>'{box-shadow:inset 3px 0 &value}
+?^rel>'{box-shadow:inset 3px 0 &line}
+.live.wrong ^on>'{box-shadow:inset 3px 0 &miss}
 .live.wrong mark{|&miss-wash;box-shadow:0 0 0 1px &miss}
 .live.wrong .detail{border-color:&miss}
 ?^sel>td{outline:1px dotted &line;outline-offset:-1px}
 ?^found>td{|&residual-wash}
 ?#code ^py>td{color:&constant}
-?^error>td,?^miss>td:first-child{color:&miss}
+?^error>td,?^miss>'{color:&miss}
 ?^add>td,?#grid ^add{|&batch-wash}
 ?^del>td,?#grid ^del{|&miss-wash}
 ?^head-row>td{font-weight:600;color:&text}
@@ -166,12 +166,12 @@ vertical-align:top}
 .untyped .type{display:none}
 .bar select{max-width:9.5em;text-overflow:ellipsis}
 .bar select.filtering{|&value-wash;border-color:&value}
-.pane:has(.tiles){max-height:none}
-.live:has(.tiles) .detail{position:sticky;bottom:0}
+.pane.tiles-pane{max-height:none}
+.with-tiles .detail{position:sticky;bottom:0}
 ?#tiles tbody{display:flex;flex-direction:column;gap:2px}
 ?#tiles tr{display:flex;gap:12px}
-?##tiles td{display:block;flex:1 1 0;min-width:0;white-space:normal;padding:0;width:auto}
-?##tiles td:first-child{flex:0 0 222px;font-family:${TEXT};color:&constant}
+?##tiles td{display:block;flex:1 1 0;min-width:0;_normal;padding:0;width:auto}
+?##tiles '{flex:0 0 222px;font-family:${TEXT};color:&constant}
 ?.tile{display:inline-block;margin:1px 3px 1px 0;padding:0 5px;font-size:12px;line-height:16px;font-weight:400;
 border-radius:4px;border:1px solid &line;|&panel;color:&text;
 text-decoration:none;cursor:pointer}
@@ -185,13 +185,13 @@ text-decoration:none;cursor:pointer}
 .code-text{font-family:${CODE}}
 .separator{color:&line}
 .chip{border-radius:4px;padding:0 3px;|&value-wash;color:&text!important}
-?td .chip{white-space:nowrap}
+?td .chip{_nowrap}
 .dash{border:1px dashed &constant;border-radius:4px;padding:0 3px;color:&text!important}
 .strip{margin-top:8px;font:13px/20px ${CODE};display:flex;flex-wrap:wrap;gap:4px 12px;align-items:baseline}
 .strip b{font:600 13px/20px ${TEXT};color:&constant}
 .detail{min-height:28px;margin-top:8px;padding:4px 8px;border-left:3px solid &value;
-|&panel;overflow-wrap:anywhere;white-space:pre-wrap}
-.text{font:13px/20px ${CODE};white-space:pre;overflow:auto;max-height:480px;margin:0;padding:0 8px;
+|&panel;overflow-wrap:anywhere;_pre-wrap}
+.text{font:13px/20px ${CODE};_pre;overflow:auto;max-height:480px;margin:0;padding:0 8px;
 |&base;color:&text}
 .help{margin:8px 0 0;padding:4px 8px;|&panel}
 .help kbd{font:12px/16px ${CODE};border:1px solid &line;border-radius:3px;padding:0 4px;
@@ -205,7 +205,7 @@ stroke-linecap:round;stroke-linejoin:round}
 ?svg{display:block;max-width:100%;height:auto}
 ?svg text{font:12px ${CODE};fill:&text}
 ?.pane.scene-pane{max-height:max(620px,100vh - 180px)}
-.panes:has(.strip-pane) .pane{max-height:max(360px,100vh - 400px)}
+.live.with-strip .pane{max-height:max(360px,100vh - 400px)}
 .map{position:sticky;bottom:0;left:0;height:0}
 ?.map svg{position:absolute;right:8px;|&base;border:1px solid &line;overflow:hidden;cursor:pointer;touch-action:none}
 ?.map svg:not(:hover){opacity:.8}
@@ -217,7 +217,7 @@ stroke-linecap:round;stroke-linejoin:round}
 ?svg:not(.icon){max-width:none;overflow:visible}
 ?svg.scene{font-variant-numeric:tabular-nums}
 ?svg.glyph{display:inline-block;vertical-align:middle}
-?svg.scene text{white-space:pre}
+?svg.scene text{_pre}
 ?g.idle{pointer-events:none}
 ?g.mark{outline:none}
 ?g.go{cursor:pointer}
@@ -240,10 +240,10 @@ stroke-linecap:round;stroke-linejoin:round}
 .handle{display:none}
 .bytes{--mj-pixel:.5px}
 .pane{max-height:max(360px,56vh)}
-?#table td{white-space:pre-wrap;overflow-wrap:anywhere}
-?#code td:first-child{white-space:pre}
-?td .chip{white-space:normal}
-?td .size{white-space:nowrap}
+?#table td{_pre-wrap;overflow-wrap:anywhere}
+?#code '{_pre}
+?td .chip{_normal}
+?td .size{_nowrap}
 ?#listing .rail{display:none}
 ?#grid{display:grid;grid-template-columns:repeat(&columns,auto) minmax(0,1fr)}
 ?#grid tbody{display:contents}
@@ -251,14 +251,14 @@ stroke-linecap:round;stroke-linejoin:round}
 ?#grid tr:is(.on,.rel){|&panel}
 ?##grid :is(td,th){width:auto;min-width:0}
 ?##grid td+td{overflow-wrap:break-word}
-?##grid td:has(.size){min-width:auto}
+?##grid td[data-sized]{min-width:auto}
 ?#table td.rail:empty{display:none}
 ?#plain td.rail:last-child:nth-child(n+3){grid-column:1/-1;padding-left:4ch}
 ?#prose{grid-template-columns:fit-content(42%) minmax(0,1fr)}
-?#prose tr:not(.head-row) td:first-child{white-space:normal}
-?#sides td:nth-child(2):not(:has(+td:empty)){display:none}
+?#prose tr:not(.head-row) '{_normal}
+?#sides td[data-other]{display:none}
 ?#sides td:nth-child(n+2){grid-column:2/-1}
-?#table thead:not(:has(+tbody .size)){display:none}
+?#table:not(.sized) thead{display:none}
 ?#grid thead{display:contents}
 ?##grid th{overflow:visible}
 ?#grid th:last-child:nth-child(n+3){display:none}
@@ -269,8 +269,8 @@ stroke-linecap:round;stroke-linejoin:round}
 .gap{display:none}
 .bar select[title="show only"]{max-width:5.5em}
 .still .head{flex:1 1 230px}}
-@container (max-width:420px){?td .size{white-space:normal}
-?#grid tr:has(>:nth-child(5))>:first-child{grid-column:1/-1}}
+@container (max-width:420px){?td .size{_normal}
+?#grid :is(td,th):first-child:nth-last-child(n+5){grid-column:1/-1}}
 `;
 
 const light = variables(false);
@@ -284,5 +284,6 @@ export const RULES =
   `body:not([data-jp-theme-light]):not(.vscode-light) .minijax-view{${dark}}` +
   `html[data-theme=light] .minijax-view{${light}}}` +
   WRITTEN.replace(/\.(?=[a-z])/g, ".mj-").replaceAll("?", ".mj-live ").replaceAll("#", "table.mj-")
-    .replaceAll("^", "tr.mj-").replaceAll("|", "background:").replace(/&([a-z-]+)/g, "var(--mj-$1)") +
+    .replaceAll("^", "tr.mj-").replaceAll("|", "background:").replaceAll("_", "white-space:")
+    .replaceAll("'", "td:first-child").replace(/&([a-z-]+)/g, "var(--mj-$1)") +
   roles;

@@ -345,7 +345,9 @@ export class Bars {
     // Whole points are counted as in the sentences: the last one is in sight, too.
     if (!unit) [from, to] = [Math.floor(from) + shift, Math.ceil(to - 0.01) + shift - 1];
     const said = (point: number, apart: number): string => point.toLocaleString("en", digits(apart)) + unit;
-    this.#seen.textContent = `${points}${said(from, sight)} to ${said(to, sight)} of ${said(end, end)}`;
+    const seen = `${points}${said(from, sight)} to ${said(to, sight)} of ${said(end, end)}`;
+    // A step that moves nothing writes nothing: the page is laid out once.
+    if (this.#seen.textContent !== seen) this.#seen.textContent = seen;
   }
 
   /** Brings the picture to the player's step. */
