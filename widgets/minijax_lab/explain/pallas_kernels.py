@@ -45,6 +45,7 @@ from minijax.kernels.watched_memory import (
     Watch,
     whole,
 )
+from minijax_lab.explain.equal_programs import Grid, outcome_of
 from minijax_lab.explain.foreign_programs import is_jax, uses_jax
 from minijax_lab.explain.index_maps import index_map_text
 from minijax_lab.explain.kernel_facts import (
@@ -274,7 +275,7 @@ class _Recorder(Watch):
     ) -> None:
         """Adds the bytes of an access, and notes its line."""
         number = self.numbers.get(id(block.memory))
-        if number is None or not self.touched:
+        if number is None or len(self.touched) <= self.program:
             return  # memory that the kernel made, or scalars that an index map reads
         size = block.memory.values.dtype.itemsize
         self.lines_of.setdefault(number, set()).update(line_number(line))
@@ -546,15 +547,15 @@ class Recorder:
             watch.append(_Recorder(schedule, params, self.values))
             return watch[0]
 
+        alike = self.run_alike(operands)
+        if alike is not None:
+            return alike
         note = ""
         params = self.params | {"interpret": self.interpret}
         try:
             interpret_grid(*self.arrays, watch_with=watch_with, **params)
         except _Enough:
-            note = (
-                f"the first {watch[0].program:,} of {len(self.schedule.places):,} "
-                "programs were run; of the others only the blocks are known"
-            )
+            note = self.first_alone(watch[0].program)
         except IndexError as error:
             note = f"the kernel stopped at program {watch[0].place}"
             if not watch[0].findings and not is_told:
@@ -564,9 +565,46 @@ class Recorder:
             one.touched = [program[number] for program in watch[0].touched]
             one.values = [program[number] for program in watch[0].kept]
             one.lines = sorted(watch[0].lines_of.get(number, ()))
-        names = {one.name: number for number, one in enumerate(operands)}
-        problems = [self.problem(finding, names) for finding in watch[0].findings]
+        problems = self.problems(watch[0].findings, operands)
         return problems, len(watch[0].touched), note
+
+    def run_alike(
+        self, operands: list[Operand]
+    ) -> tuple[list[Problem], int, str] | None:
+        """The same where one program of each sort tells what the others do."""
+        if self.values or self.params["input_output_aliases"]:
+            return None
+        grid = Grid(
+            self.kernel,
+            self.mapping,
+            self.grid,
+            self.schedule,
+            operands,
+            self.interpret,
+        )
+        outcome = outcome_of(grid, MOST_RUN, MOST_WATCHED)
+        if outcome is None:
+            return None
+        for one, touched, lines in zip(operands, outcome.touched, outcome.lines):
+            one.touched = touched
+            one.lines = sorted(number for line in lines for number in line_number(line))
+        ran = outcome.ran
+        note = "" if ran == len(self.schedule.places) else self.first_alone(ran)
+        return self.problems(outcome.findings, operands), ran, note
+
+    def first_alone(self, ran: int) -> str:
+        """The remark about programs that were not run."""
+        return (
+            f"the first {ran:,} of {len(self.schedule.places):,} "
+            "programs were run; of the others only the blocks are known"
+        )
+
+    def problems(
+        self, findings: list[Finding], operands: list[Operand]
+    ) -> list[Problem]:
+        """Findings as plain data."""
+        names = {one.name: number for number, one in enumerate(operands)}
+        return [self.problem(finding, names) for finding in findings]
 
     def problem(self, finding: Finding, names: dict[str, int]) -> Problem:
         """A finding as plain data, with the kernel's lines that it names."""
