@@ -13,6 +13,7 @@ from minijax import numpy as jnp
 from minijax.compile.jit_api import jit
 from minijax.core.array import Array
 from minijax.numpy.promotion import promote_args_inexact
+from minijax.numpy.shapes.creation import canonicalize_shape
 from minijax.typing import ArrayLike
 
 
@@ -152,11 +153,10 @@ def scale_and_translate(
         "nearest" or unknown.
     """
     [image] = promote_args_inexact("scale_and_translate", jnp.asarray(image))
+    shape = canonicalize_shape(shape)
     _check(image, shape)
     dims = tuple(range(image.ndim)[dim] for dim in spatial_dims)
-    other = [
-        d for d in range(image.ndim) if d not in dims if image.shape[d] != shape[d]
-    ]
+    other = [d for d, n in enumerate(shape) if d not in dims and n != image.shape[d]]
     if other:
         raise ValueError(
             f"scale_and_translate: dimensions {other} change their size and are not "
@@ -164,9 +164,7 @@ def scale_and_translate(
         )
     method = _method(method, antialias)
     if method is ResizeMethod.NEAREST:
-        raise ValueError(
-            "scale_and_translate: 'nearest' is not among the methods; use image.resize"
-        )
+        raise ValueError("scale_and_translate has no 'nearest': use image.resize")
     scale, translation = promote_args_inexact(
         "scale_and_translate", jnp.asarray(scale), jnp.asarray(translation)
     )
@@ -221,10 +219,6 @@ def resize(
     Raises:
       ValueError: the ranks differ, or the method is unknown.
     """
-    return _resize(
-        jnp.asarray(image),
-        tuple(shape),
-        _method(method, antialias),
-        antialias,
-        precision,
-    )
+    method = _method(method, antialias)
+    shape = canonicalize_shape(shape)
+    return _resize(jnp.asarray(image), shape, method, antialias, precision)

@@ -577,10 +577,10 @@ def integer_pow(x, y: int) -> Any:
 
     Raises TypeError for integer x and negative y.
     """
+    if not hasattr(y, "__index__"):
+        raise TypeError(f"integer_pow: y must be an integer, got {y!r}; use pow")
     if y < 0 and dtypes.issubdtype(get_aval(x).dtype, np.integer):
-        raise TypeError(
-            f"Integers cannot be raised to negative powers, got integer_pow({x}, {y})"
-        )
+        raise TypeError(f"Integers cannot be raised to negative powers, got {x}**{y}")
     return integer_pow_p.bind(x, y=y)
 
 

@@ -227,7 +227,7 @@ def dtype(x: Any) -> DType:
         if narrow is plain:
             return plain
         if narrow is None:
-            raise TypeError(f"Arrays hold numbers and booleans, got dtype {x!r}.")
+            raise TypeError(f"Arrays hold numbers and booleans, got {x!r}.")
         return canonical_explicit(plain, "dtype")
     if isinstance(x, type):
         defaults = scalar_defaults.get(x)

@@ -7,7 +7,6 @@ done. These few functions are that first step, shared by the files of this room.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy as np
 
 from minijax.core import language
 from minijax.primitives.shape.squeezing import canonicalize_axis as canonicalize_axis
+from minijax.primitives.shape.squeezing import index_of as index_of
 from minijax.support import element_types
 from minijax.values import concrete
 from minijax.values.concrete import is_concrete as is_concrete
@@ -34,8 +34,8 @@ def concrete_or_error(force: Callable | None, value: Any, context: str = "") -> 
 
 def static_index(value: Any, context: str = "") -> int:
     """`value` as a Python integer known while tracing, or a symbolic size."""
-    force = None if is_symbolic(value) else operator.index
-    return concrete_or_error(force, value, context)
+    known = concrete_or_error(None, value, context)
+    return known if is_symbolic(known) else index_of(known, context)
 
 
 def index_tuple(value: Any) -> tuple[int, ...]:
@@ -44,10 +44,8 @@ def index_tuple(value: Any) -> tuple[int, ...]:
     Raises ConcretizationTypeError for a tracer and TypeError for a non-integer.
     """
     value = concrete_or_error(None, value, "Axes, shapes and shifts must be static.")
-    try:
-        return (operator.index(value),)
-    except TypeError:
-        return tuple(operator.index(entry) for entry in value)
+    entries = value if np.iterable(value) else (value,)
+    return tuple(index_of(entry) for entry in entries)
 
 
 def shape_tuple(shape: Any) -> tuple[int, ...]:

@@ -5,7 +5,6 @@ In JAX: `random/core.py`.
 
 from __future__ import annotations
 
-import operator
 from functools import partial
 from typing import Any
 
@@ -15,7 +14,7 @@ from minijax import numpy as jnp
 from minijax.compile.jit_api import jit
 from minijax.core import dtypes
 from minijax.core.array import Array
-from minijax.numpy.arguments import concrete_or_error
+from minijax.numpy.arguments import static_index
 from minijax.numpy.promotion import promote_dtypes_inexact
 from minijax.random.arguments import (
     Shape,
@@ -122,7 +121,7 @@ def orthogonal(
     shape = canonical_shape(shape)
     dtype = sampler_dtype(float, dtype)
     sizes = [
-        concrete_or_error(operator.index, size, "The sizes of random.orthogonal().")
+        static_index(size, "The sizes of random.orthogonal().")
         for size in (n, n if m is None else m)
     ]
     return laid_out(_orthogonal, out_sharding, key, *sizes, shape, dtype)

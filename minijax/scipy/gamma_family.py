@@ -10,6 +10,7 @@ import numpy as np
 from minijax import lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
+from minijax.numpy.arguments import index_of
 from minijax.numpy.promotion import constant_like, promote_args_inexact
 from minijax.typing import ArrayLike
 
@@ -78,7 +79,7 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
 
 def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
     """The logarithm of the gamma function of `d` dimensions; `d` is a known integer."""
-    count = operator.index(d)
+    count = index_of(d, "d of multigammaln")
     a, dimensions = promote_args_inexact("multigammaln", jnp.asarray(a), d)
     first = constant_like(a, 0.25) * dimensions * (dimensions - 1) * np.log(np.pi)
     halves = jnp.arange(count, dtype=a.dtype) / 2
@@ -162,7 +163,7 @@ def bernoulli(n: int) -> Array:
 
     `B_2m = (-1)**(m+1) * 2 * (2m)! * zeta(2m) / (2 pi)**2m`.
     """
-    n = operator.index(n)
+    n = index_of(n, "n of bernoulli")
     if n < 0:
         raise ValueError("bernoulli: n must be a non-negative integer.")
     first = jnp.array([1, -1 / 2, 1 / 6])

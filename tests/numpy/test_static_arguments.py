@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import minijax
+import minijax.image
 from tests.oracle.oracle import assert_same
 
 X = np.arange(6, dtype=np.float32).reshape(2, 3)
@@ -95,6 +96,11 @@ WRONG = {
     "float shape": lambda np, x: np.reshape(x, (2.0, 3)),
     "negative shape": lambda np, x: np.broadcast_to(x, (-1, 2, 3)),
     "split zero": lambda np, x: np.split(x, 0),
+    "split axis": lambda np, x: np.array_split(x, 2, axis=3),
+    "swapaxes": lambda np, x: np.swapaxes(x, 0, 2),
+    "mean axis": lambda np, x: np.mean(x, axis=2),
+    "squeeze float": lambda np, x: np.squeeze(x, axis=1.5),
+    "bins": lambda np, x: np.histogram(x, bins="auto"),
 }
 
 
@@ -130,3 +136,22 @@ def test_wrong_arguments_raise_as_in_jax(name: str) -> None:
         return WRONG[name](library.numpy, library.numpy.asarray(X))
 
     assert_same(program, minijax, jax)
+
+
+@pytest.mark.parametrize(
+    ("program", "words"),
+    [
+        (lambda: minijax.lax.integer_pow(X, 1.5), "y must be an integer, got 1.5"),
+        (lambda: minijax.numpy.histogram(X, bins="auto"), "bins is a number, or"),
+        (lambda: minijax.numpy.array_split(X, 0), "parts must be positive, got 0"),
+        (lambda: minijax.numpy.swapaxes(X, 0, 2), "axis 2 is out of bounds for shape"),
+        (lambda: minijax.numpy.sum(X, axis=1.5), "1.5 is not an integer: an axis"),
+        (lambda: minijax.numpy.linspace(0, 1, 2.5), "'num' argument of jnp.linspace"),
+        (lambda: minijax.image.resize(X, (2.5, 2), "linear"), "a dimension 2.5"),
+        (lambda: minijax.ops.segment_sum(X[0], X[0].astype(int), 2.5), "2.5 is not an"),
+    ],
+)
+def test_messages_name_what_was_wrong(program, words: str) -> None:
+    with pytest.raises(Exception) as error:
+        program()
+    assert words in str(error.value)

@@ -4,7 +4,6 @@ In JAX: `numpy/math/ufuncs.py` and parts of `numpy/lax_numpy.py`.
 """
 
 import math
-import operator
 from typing import Any
 
 import numpy as np
@@ -73,9 +72,7 @@ def round(a: Any, decimals: int = 0, out: None = None) -> Array:
     Integers come back as they are; for them negative `decimals` are not supported.
     """
     a = promotion.ensure_arraylike("round", a)
-    decimals = arguments.concrete_or_error(
-        operator.index, decimals, "'decimals' argument of jnp.round"
-    )
+    decimals = arguments.static_index(decimals, "'decimals' argument of jnp.round")
     refuse_out("round", out)
     dtype = a.dtype
     if dtypes.issubdtype(dtype, np.integer):

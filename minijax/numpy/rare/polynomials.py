@@ -3,7 +3,6 @@
 In JAX: `numpy/polynomial.py`.
 """
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -12,7 +11,7 @@ import numpy as np
 from minijax.compile.jit_api import jit
 from minijax.core import dtypes
 from minijax.core.array import Array
-from minijax.numpy.arguments import canonicalize_axes, concrete_or_error
+from minijax.numpy.arguments import canonicalize_axes, concrete_or_error, static_index
 from minijax.numpy.math.ufuncs import maximum, true_divide
 from minijax.numpy.products.factoring import eigvals
 from minijax.numpy.promotion import (
@@ -101,7 +100,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Array,
 @jit(static_argnames=("m",))
 def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
     """The coefficients of the m-th antiderivative, with integration constants `k`."""
-    m = concrete_or_error(operator.index, m, "'m' argument of jnp.polyint")
+    m = static_index(m, "'m' argument of jnp.polyint")
     constants = 0 if k is None else k
     p, constants = promote_dtypes_inexact(*ensure_arraylike("polyint", p, constants))
     if m < 0:
@@ -122,7 +121,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
 @jit(static_argnames=("m",))
 def polyder(p: Any, m: int = 1) -> Array:
     """The coefficients of the m-th derivative."""
-    m = concrete_or_error(operator.index, m, "'m' argument of jnp.polyder")
+    m = static_index(m, "'m' argument of jnp.polyder")
     (p,) = promote_dtypes_inexact(ensure_arraylike("polyder", p))
     if m < 0:
         raise ValueError("Order of derivative must be positive")

@@ -6,7 +6,6 @@ In JAX: `numpy/setops.py`.
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 from minijax import lax
@@ -126,7 +125,7 @@ def setdiff1d(
     if size is None:
         concrete_or_error(None, ar1, context)
     else:
-        size = concrete_or_error(operator.index, size, context)
+        size = static_index(size, context)
     fill = 0 if fill_value is None else fill_value
     fill = creation.full_like(first, fill_value=fill, shape=())
     if first.size == 0:

@@ -380,6 +380,8 @@ def histogram(
     contains its upper edge. With `density` the integral over all bins is one. Raises
     ValueError for weights of another shape.
     """
+    if isinstance(bins, str):
+        raise TypeError(f"histogram: bins is a number, or the edges, got {bins!r}.")
     if weights is None:
         array, _ = arraylike.ensure_arraylike("histogram", a, bins)
         (array,) = promotion.promote_dtypes_inexact(array)

@@ -21,6 +21,7 @@ from minijax.numpy.reduce import reducing, reduction_options
 from minijax.numpy.reduce.reductions import sum
 from minijax.numpy.shapes.broadcasting import _where, broadcast_to
 from minijax.numpy.shapes.creation import constant
+from minijax.primitives.shape.slicing import checked_axis
 from minijax.support import element_types
 from minijax.typing import ArrayLike
 
@@ -60,7 +61,8 @@ def count_elements(
         return constant(a.size, dtype)
     size = 1
     for each in axis if isinstance(axis, (tuple, list)) else (axis,):
-        size *= lax.axis_size(each) if isinstance(each, str) else a.shape[each]
+        is_name = isinstance(each, str)
+        size *= lax.axis_size(each) if is_name else a.shape[checked_axis(each, a.shape)]
     return constant(size, dtype)
 
 

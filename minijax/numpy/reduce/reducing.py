@@ -8,7 +8,6 @@ In JAX: `numpy/reduce/reductions.py`, `_reduction`.
 """
 
 import functools
-import operator
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -19,7 +18,7 @@ from minijax.compile.jit_api import jit
 from minijax.core import dtypes, language
 from minijax.core.array import Array
 from minijax.core.state import state
-from minijax.numpy.arguments import canonicalize_axis, concrete_or_error
+from minijax.numpy.arguments import canonicalize_axis, concrete_or_error, index_of
 from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.promotion import ensure_arraylike, promote_dtypes_numeric
 from minijax.numpy.reduce.reduction_options import Axis, Options, static_options
@@ -85,10 +84,9 @@ def static_axes(axis: Any) -> Any:
         return axis
 
     def as_ints(axis: Any) -> Any:
-        try:
-            return operator.index(axis)
-        except TypeError:
-            return tuple(a if isinstance(a, str) else operator.index(a) for a in axis)
+        if not np.iterable(axis):
+            return index_of(axis, "an axis")
+        return tuple(a if isinstance(a, str) else index_of(a, "an axis") for a in axis)
 
     return concrete_or_error(
         as_ints, axis, "The axis argument must be known statically."

@@ -6,7 +6,6 @@ stands in `reducing.py`.
 In JAX: `numpy/reduce/reductions.py`.
 """
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -15,7 +14,7 @@ import numpy as np
 from minijax import lax
 from minijax.compile.jit_api import jit
 from minijax.core.array import Array
-from minijax.numpy.arguments import canonicalize_axis
+from minijax.numpy.arguments import canonicalize_axis, index_of
 from minijax.numpy.boundaries import inline_jit, introduce
 from minijax.numpy.promotion import constant_like, dtype_of, ensure_arraylike
 from minijax.numpy.reduce import reducing
@@ -117,7 +116,7 @@ def index_search(
         ) -> Array:
             a = ensure_arraylike(name, a)
             reducing.refuse_out(name, out)
-            axis = None if axis is None else operator.index(axis)
+            axis = None if axis is None else index_of(axis, "an axis")
             return compiled(a, axis, keepdims=bool(keepdims))
 
         introduce(public, search)

@@ -16,7 +16,7 @@ import numpy as np
 
 from minijax import lax
 from minijax.core.array import Array
-from minijax.numpy.arguments import concrete_or_error
+from minijax.numpy.arguments import static_index
 from minijax.numpy.arraylike import check_arraylike
 from minijax.numpy.boundaries import introduce
 from minijax.numpy.index import indexing
@@ -50,9 +50,8 @@ def _segment_reduction(
             check_arraylike(name, data, segment_ids)
             rows, ids = creation.asarray(data), creation.asarray(segment_ids)
             if num_segments is None:
-                num_segments = reductions.max(ids) + 1
-            num_segments = concrete_or_error(
-                int,
+                num_segments = reductions.max(ids).astype(int) + 1
+            num_segments = static_index(
                 num_segments,
                 "The number of segments is the result's shape: under a transformation "
                 f"pass {name}() a static `num_segments`.",

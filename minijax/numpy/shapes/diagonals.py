@@ -74,7 +74,7 @@ def tri(N: int, M: int | None = None, k: int = 0, dtype: Any = None) -> Array:
 
 def _lower_triangle(shape: tuple[int, int], k: int, dtype: Any) -> Array:
     index_dtype = element_types.default_int_dtype()
-    k = arguments.concrete_or_error(operator.index, k, "offset of a triangle")
+    k = arguments.static_index(k, "offset of a triangle")
     row = lax.broadcasted_iota(index_dtype, shape, 0)
     shifted = lax.add(row, np.array(k, index_dtype))
     column = lax.broadcasted_iota(index_dtype, shape, 1)
@@ -105,7 +105,7 @@ def _mask_of(name: str, m: Any, k: int) -> tuple[Array, Array]:
 
 def diag(v: Any, k: int = 0) -> Array:
     """A vector as the k-th diagonal of a matrix, or the k-th diagonal of a matrix."""
-    return _diag(promotion.ensure_arraylike("diag", v), operator.index(k))
+    return _diag(promotion.ensure_arraylike("diag", v), arguments.index_of(k, "k"))
 
 
 @jit(static_argnames=("k",))
@@ -141,9 +141,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     a = promotion.ensure_arraylike("diagonal", a)
     if a.ndim < 2:
         raise ValueError("diagonal requires an array of at least two dimensions.")
-    offset = arguments.concrete_or_error(
-        operator.index, offset, "'offset' argument of jnp.diagonal()"
-    )
+    offset = arguments.static_index(offset, "'offset' argument of jnp.diagonal()")
     axis1 = arguments.canonicalize_axis(axis1, a.ndim)
     axis2 = arguments.canonicalize_axis(axis2, a.ndim)
     rows, columns = a.shape[axis1], a.shape[axis2]
@@ -240,9 +238,7 @@ def indices(dimensions: Sequence[int], dtype: Any = None, sparse: bool = False) 
     """
     dtype = promotion.user_dtype(dtype, element_types.default_int_dtype(), "indices")
     shape = tuple(
-        arguments.concrete_or_error(
-            operator.index, size, "dimensions argument of jnp.indices"
-        )
+        arguments.static_index(size, "dimensions argument of jnp.indices")
         for size in dimensions
     )
     rank = len(shape)

@@ -18,6 +18,7 @@ from minijax.numpy import arguments, arraylike, promotion
 from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.reduce.reducing import refuse_out
 from minijax.numpy.shapes import creation, shaping
+from minijax.primitives.shape.slicing import checked_axis
 from minijax.transforms.vectorization import vmap
 
 # --------------------------------------------------------------------------
@@ -192,7 +193,7 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Array:
 def _split(name: str, ary: Any, sections: Any, axis: int = 0) -> list[Array]:
     array = arraylike.ensure_arraylike(name, ary)
     axis = arguments.static_index(axis, f"in jax.numpy.{name} argument `axis`")
-    size = array.shape[axis]
+    size = array.shape[checked_axis(axis, array.shape)]
     context = f"in jax.numpy.{name} argument 1"
     is_list = isinstance(sections, (tuple, list))
     if is_list or (shaping.is_single_array(sections) and sections.ndim > 0):
@@ -200,6 +201,9 @@ def _split(name: str, ary: Any, sections: Any, axis: int = 0) -> list[Array]:
         sizes = list(np.diff([0, *cuts, size]))
     else:
         count = arguments.concrete_or_error(int, sections, context)
+        if count < 1:
+            kind = ValueError if count else ZeroDivisionError  # as in JAX
+            raise kind(f"{name}: the number of parts must be positive, got {count}.")
         length, rest = divmod(size, count)
         if rest and name != "array_split":
             raise ValueError(

@@ -63,7 +63,7 @@ def repeat(
             "pass a static value to `total_repeat_length`.",
         )
         if np.ndim(repeats) == 0 and array.ndim != 0:
-            return _repeat_equally(array, operator.index(repeats), axis)
+            return _repeat_equally(array, arguments.index_of(repeats, "repeats"), axis)
         repeats = np.ravel(repeats)
         if array.ndim != 0:
             repeats = np.broadcast_to(repeats, [array.shape[axis]])

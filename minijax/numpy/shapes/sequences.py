@@ -3,7 +3,6 @@
 In JAX: `numpy/array_creation.py` and `numpy/lax_numpy.py`.
 """
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +12,7 @@ from minijax import lax
 from minijax.compile.jit_api import jit
 from minijax.core import dtypes
 from minijax.core.array import Array
-from minijax.numpy.arguments import canonicalize_axis, concrete_or_error
+from minijax.numpy.arguments import canonicalize_axis, static_index
 from minijax.numpy.math.elementary_functions import log10
 from minijax.numpy.math.ufuncs import power, sign
 from minijax.numpy.promotion import ensure_arraylike, user_dtype
@@ -24,8 +23,8 @@ from minijax.transforms.vectorization import vmap
 
 
 def _static_numbers(name: str, num: Any, axis: Any) -> tuple[int, int]:
-    num = concrete_or_error(operator.index, num, f"'num' argument of jnp.{name}")
-    axis = concrete_or_error(operator.index, axis, f"'axis' argument of jnp.{name}")
+    num = static_index(num, f"'num' argument of jnp.{name}")
+    axis = static_index(axis, f"'axis' argument of jnp.{name}")
     return num, axis
 
 

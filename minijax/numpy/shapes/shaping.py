@@ -20,6 +20,7 @@ from minijax.numpy import arraylike
 from minijax.numpy.arguments import (
     canonicalize_axis,
     concrete_or_error,
+    index_of,
     index_tuple,
     shape_tuple,
     static_index,
@@ -27,6 +28,7 @@ from minijax.numpy.arguments import (
 from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.math import ufuncs
 from minijax.numpy.shapes import broadcasting, creation
+from minijax.primitives.shape.slicing import checked_axis
 from minijax.values.symbolic_sizes import inconclusive, is_symbolic, scope_of
 
 
@@ -225,7 +227,8 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
     """`a` with two axes exchanged; raises IndexError for an axis out of bounds."""
     array = arraylike.ensure_arraylike("swapaxes", a)
     order = list(range(array.ndim))
-    order[axis1], order[axis2] = order[axis2], order[axis1]
+    one, two = (checked_axis(index_of(a), array.shape) for a in (axis1, axis2))
+    order[one], order[two] = order[two], order[one]
     return lax.transpose(array, order)
 
 

@@ -18,9 +18,16 @@ from minijax.core.rules import def_linear, moveaxis, standard_primitive
 from minijax.core.shaping import broadcast_in_dim, shape_of
 
 
+def index_of(value: Any, what: str = "an axis, a size or a shift") -> int:
+    """`value` as a Python integer; TypeError for a float, a text or None."""
+    if not hasattr(value, "__index__"):
+        raise TypeError(f"{value!r} is not an integer: {what.rstrip('.')}.")
+    return operator.index(value)
+
+
 def canonicalize_axis(axis, rank: int) -> int:
     """An axis counted from the front; ValueError if there is no such axis."""
-    axis = operator.index(axis)
+    axis = index_of(axis, "an axis")
     if not -rank <= axis < rank:
         raise ValueError(f"axis {axis} is out of bounds for array of dimension {rank}")
     return axis + rank if axis < 0 else axis

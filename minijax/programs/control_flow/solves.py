@@ -183,6 +183,7 @@ def custom_linear_solve(
     """
     if transpose_solve is None and symmetric:
         transpose_solve = solve
+    check_callable(solve, "custom_linear_solve's solve")
     leaves, tree = tree_flatten(b)
     shapes = [get_aval(leaf).shape for leaf in leaves]
 
