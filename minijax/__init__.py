@@ -40,9 +40,9 @@ finally:
 if _typing.TYPE_CHECKING:
     from minijax import (
         ad, ad_checkpoint, api_util, custom_batching, custom_derivatives, debug,
-        distributed, dtypes, errors, experimental, export, ffi, flatten_util, lax,
-        memory, monitoring, nn, ops, profiler, random, ref, scipy, sharding, stages,
-        tree, tree_util, typing, util,
+        distributed, dlpack, dtypes, errors, experimental, export, ffi, flatten_util,
+        image, interpreters, lax, memory, monitoring, nn, ops, profiler, random, ref,
+        scipy, sharding, stages, tree, tree_util, typing, util,
     )
 from minijax.programs.sharding.reshard import reshard
 from minijax.programs.sharding.contexts import set_mesh
@@ -94,8 +94,9 @@ Device = _xc.Device
 __getattr__, __dir__, __all__ = _late_names(
     globals(),
     "ad ad_checkpoint api_util custom_batching custom_derivatives debug distributed"
-    " dtypes errors experimental export ffi flatten_util lax memory monitoring nn ops"
-    " profiler random ref scipy sharding stages tree tree_util typing util",
+    " dlpack dtypes errors experimental export ffi flatten_util image interpreters lax"
+    " memory monitoring nn ops profiler random ref scipy sharding stages tree tree_util"
+    " typing util",
     {
         ".primitives.index.indexers": "ds",
         ".programs.callbacks.callback": "pure_callback",
