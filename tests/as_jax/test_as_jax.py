@@ -36,6 +36,7 @@ PIECES = {
         assert jax.config is minijax.config
     """,
     "interpreters": """
+        assert minijax.interpreters.batching.defvectorized
         from jax.interpreters import ad, batching, mlir, partial_eval
         from jax.extend.core import Primitive, jaxpr_as_fun
         from jax.extend import linear_util as lu
@@ -52,7 +53,8 @@ PIECES = {
         from jax.scipy import *
         assert nn.relu and jacfwd and median and linalg.inv and signal.convolve
         for module, late in {
-            minijax: "jacfwd nn pmap remat shard_map util",
+            minijax: "image interpreters jacfwd nn pmap remat shard_map util",
+            minijax.interpreters: "ad batching mlir partial_eval",
             minijax.lax: "FftType fft fft_p linalg",
             minijax.numpy: "fft isin linalg median polyfit unique",
             minijax.random: "multivariate_normal orthogonal",
