@@ -271,6 +271,17 @@ wrong("03.4", "the shape (64,)", lambda x: np.pad(x, (0, 64 - len(x))), tail)
 wrong(
     "03.4", "programs of the jitted function", lambda x: tail(np.pad(x, (0, 1))), tail
 )
+copies = jit(lambda x: x)
+wrong(
+    "03.4", "itself does not", lambda x: np.sum(x**2) + tail(np.zeros(64, "f4")), tail
+)
+wrong(
+    "03.4", "itself", lambda x: (copies(np.resize(x, 64))[: len(x)] ** 2).sum(), copies
+)
+beside = jit(lambda x, n: {"sum": jnp.dot(x, x), "mean": jnp.dot(x, x) / n})
+right(
+    "03.4", lambda x: float(beside(np.pad(x, (64 - len(x), 0)), len(x))["sum"]), beside
+)
 
 # 03.5: ten calls that hit.
 PUZZLES = grading.chapter("03").PUZZLES
