@@ -16,8 +16,10 @@ from typing import Any
 from minijax import numpy as jnp
 from minijax.core import dtypes
 from minijax.core.array import Array
+from minijax.numpy.arguments import index_tuple
 from minijax.numpy.arraylike import ensure_arraylike
 from minijax.numpy.promotion import promote_dtypes_inexact
+from minijax.primitives.shape.slicing import checked_axis
 from minijax.programs.linear_algebra import fourier
 from minijax.programs.linear_algebra.fourier import FftType
 from minijax.support.element_types import to_inexact_dtype
@@ -200,10 +202,9 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
 
 def _rolled(name: str, x: Any, axes: Any, sign: int) -> Array:
     x = ensure_arraylike(name, x)
-    if isinstance(axes, int):
-        return jnp.roll(x, sign * (x.shape[axes] // 2), axes)
-    axes = tuple(range(x.ndim)) if axes is None else axes
-    return jnp.roll(x, [sign * (x.shape[axis] // 2) for axis in axes], axes)
+    axes = index_tuple(range(x.ndim) if axes is None else axes)
+    sizes = [x.shape[checked_axis(axis, x.shape)] for axis in axes]
+    return jnp.roll(x, [sign * (size // 2) for size in sizes], axes)
 
 
 def fftshift(x: Any, axes: None | int | Sequence[int] = None) -> Array:

@@ -186,6 +186,7 @@ def test_one_hot_along_a_mapped_axis():
 ERRORS = {
     "one-hot-axis": lambda nn: nn.one_hot(np.arange(3), 4, axis=5),
     "glu-odd": lambda nn: nn.glu(X[:, :3]),
+    "glu-axis": lambda nn: nn.glu(X, axis=4),
     "standardize-algorithm": lambda nn: nn.standardize(X, algorithm="z"),
     "silu-of-a-list": lambda nn: nn.silu([1.0]),
     "softmax-axis": lambda nn: nn.softmax(X, axis=4),

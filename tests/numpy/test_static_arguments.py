@@ -103,6 +103,15 @@ WRONG = {
     "bins": lambda np, x: np.histogram(x, bins="auto"),
 }
 
+# Words of minijax's message; the exception is of JAX's class.
+SAID = {
+    "bins must be a number >= 0": lambda np, x: np.histogram(x, bins=-1),
+    "step that is not 0": lambda np, x: np.arange(0, 4, 0),
+    "give finite numbers": lambda np, x: np.arange(0.0, float("inf")),
+    "axis 3 is out of bounds for shape": lambda np, x: np.fft.fftshift(x, axes=3),
+    "'a' is not an integer": lambda np, x: np.fft.ifftshift(x, axes="a"),
+}
+
 
 @pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", TRACED)
@@ -130,6 +139,14 @@ def test_traced_static_arguments_say_what_to_do(name: str) -> None:
         program(jax)
 
 
+@pytest.mark.parametrize("words", SAID)
+def test_an_exception_of_jax_with_more_words(words: str) -> None:
+    with pytest.raises(Exception) as theirs:
+        SAID[words](jax.numpy, jax.numpy.asarray(X))
+    with pytest.raises(theirs.type, match=words):
+        SAID[words](minijax.numpy, minijax.numpy.asarray(X))
+
+
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_arguments_raise_as_in_jax(name: str) -> None:
     def program(library: Any) -> Any:
@@ -149,6 +166,7 @@ def test_wrong_arguments_raise_as_in_jax(name: str) -> None:
         (lambda: minijax.numpy.linspace(0, 1, 2.5), "'num' argument of jnp.linspace"),
         (lambda: minijax.image.resize(X, (2.5, 2), "linear"), "a dimension 2.5"),
         (lambda: minijax.ops.segment_sum(X[0], X[0].astype(int), 2.5), "2.5 is not an"),
+        (lambda: minijax.lax.scan(lambda c, x: (c, x), 0, X, unroll="a"), "`unroll`"),
     ],
 )
 def test_messages_name_what_was_wrong(program, words: str) -> None:

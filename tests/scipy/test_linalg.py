@@ -397,6 +397,8 @@ WRONG: dict[str, Any] = {
     "hadamard": lambda m, a: m.hadamard(3),
     "scale of dft": lambda m, a: m.dft(3, "x"),
     "dtype of dft": lambda m, a: m.dft(3, dtype=np.float32),
+    "array for lu_solve": lambda m, a: m.lu_solve(np.eye(3), a[0, 0]),
+    "None for cho_solve": lambda m, a: m.cho_solve(None, a[0, 0]),
 }
 
 
@@ -413,3 +415,10 @@ def test_wrong_arguments_raise_as_in_jax(name) -> None:
             WRONG[name](library.scipy.linalg, a)
         kinds.append(next(k for k in caught.type.__mro__ if k.__module__ == "builtins"))
     assert kinds[0] is kinds[1]
+
+
+def test_factors_that_are_no_pair() -> None:
+    with pytest.raises(ValueError, match="lu_and_piv is the pair that lu_factor ret"):
+        minijax.scipy.linalg.lu_solve(np.eye(3), np.ones(3))
+    with pytest.raises(TypeError, match="c_and_lower is the pair that cho_factor ret"):
+        minijax.scipy.linalg.cho_solve(None, np.ones(3))

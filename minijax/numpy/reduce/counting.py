@@ -310,9 +310,7 @@ def bincount(
         )
     if array.ndim != 1:
         raise ValueError("only 1-dimensional input supported.")
-    minlength = arguments.static_index(
-        minlength, "The error occurred because of argument 'minlength' of jnp.bincount."
-    )
+    minlength = arguments.static_index(minlength, "'minlength' of jnp.bincount")
     if length is None:
         values = arguments.concrete_or_error(
             np.asarray,
@@ -323,9 +321,7 @@ def bincount(
         needed = int(values.max(initial=0)) + 1 if values.size else 0
         length = max(minlength, needed)
     else:
-        length = arguments.static_index(
-            length, "The error occurred because of argument 'length' of jnp.bincount."
-        )
+        length = arguments.static_index(length, "'length' of jnp.bincount")
     if weights is None:
         weights = np.array(1, dtype=element_types.default_int_dtype())
     elif np.shape(weights) != array.shape:
@@ -371,6 +367,13 @@ def histogram_bin_edges(
     return sequences.linspace(low, high, count + 1, dtype=dtype)
 
 
+def _some_edges(a: Any, bins: Any, range: Any, weights: Any) -> Array:
+    edges = histogram_bin_edges(a, bins, range, weights)
+    if not edges.size:
+        raise IndexError(f"bins must be a number >= 0, or edges, but it is {bins}.")
+    return edges
+
+
 def histogram(
     a: Any, bins: Any = 10, range: Any = None, weights: Any = None, density: Any = None
 ) -> tuple[Array, Array]:
@@ -391,7 +394,7 @@ def histogram(
         if array.shape != weights.shape:
             raise ValueError("weights should have the same shape as a.")
         array, weights = promotion.promote_dtypes_inexact(array, weights)
-    edges = histogram_bin_edges(array, bins, range, weights)
+    edges = _some_edges(array, bins, range, weights)
     places = sorting.searchsorted(edges, array, side="right")
     places = _where(array == edges[-1], len(edges) - 1, places)
     counts = creation.zeros(len(edges), weights.dtype)
@@ -464,7 +467,7 @@ def histogramdd(
         zip(bins_of_axis, ranges, strict=True)
     ):
         values = sample[:, axis]
-        edges = histogram_bin_edges(values, axis_bins, axis_range, weights)
+        edges = _some_edges(values, axis_bins, axis_range, weights)
         cell = sorting.searchsorted(edges, values, side="right")
         cells.append(_where(values == edges[-1], cell - 1, cell))
         edges_of_axis.append(edges)

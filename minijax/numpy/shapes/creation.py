@@ -474,9 +474,7 @@ def _static_number(value: Any, name: str) -> Any:
         None, value, f"It arose in the jnp.arange argument '{name}'"
     )
     if value is not None and np.ndim(value) != 0:
-        raise ValueError(
-            f"jax.numpy.arange: arguments must be scalars; got {name}={value}"
-        )
+        raise ValueError(f"jnp.arange: {name} must be a scalar, got {value}")
     return value
 
 
@@ -488,7 +486,7 @@ def _arange(start: Any, stop: Any, step: Any, dtype: Any, out_sharding: Any) -> 
     if stop is None:
         start, stop = 0, start
     if step is None:
-        size = max(0, int(np.ceil(np.asarray(stop - start))))
+        size = _steps(start, stop, step)
         count = lax.broadcasted_iota(dtype, (size,), 0, out_sharding=out_sharding)
         return count if start == 0 else lax.add(constant(start, dtype), count)
     # Multiples of the step rather than repeated additions, and not in 16 bits.
@@ -496,11 +494,20 @@ def _arange(start: Any, stop: Any, step: Any, dtype: Any, out_sharding: Any) -> 
     if dtypes.issubdtype(dtype, np.floating) and dtypes.finfo(dtype).bits < 32:
         working_dtype = np.dtype(np.float32)
     if not any(map(is_symbolic, (start, stop, step))):
-        size = max(0, int(np.ceil(np.asarray((stop - start) / step))))
+        size = _steps(start, stop, step)
     count = lax.broadcasted_iota(working_dtype, (size,), 0, out_sharding=out_sharding)
     multiples = lax.mul(constant(step, working_dtype), count)
     result = lax.add(constant(start, working_dtype), multiples)
     return lax.convert_element_type(result, dtype)
+
+
+def _steps(start: Any, stop: Any, step: Any) -> int:
+    try:
+        steps = stop - start if step is None else (stop - start) / step
+        return max(0, int(np.ceil(np.asarray(steps))))
+    except (ArithmeticError, ValueError) as error:  # as JAX raises them
+        told = f"jnp.arange has no size for {start=}, {stop=}, {step=}: give finite"
+        raise type(error)(f"{told} numbers, and a step that is not 0.") from None
 
 
 def constant(value: Any, dtype: Any) -> Any:

@@ -19,6 +19,7 @@ from minijax.core.state import state
 from minijax.core.trees import tree_flatten, tree_structure, tree_unflatten
 from minijax.primitives.shape import joining, slicing
 from minijax.primitives.shape.rearranging import merged_axes
+from minijax.primitives.shape.squeezing import index_of
 from minijax.programs.control_flow import bodies
 from minijax.programs.control_flow.agreement import check_carry
 from minijax.programs.control_flow.operands import Operands, merge
@@ -113,11 +114,10 @@ def _is_sequence(tree: Any) -> bool:
 
 
 def _unroll(unroll: Any, length: int) -> int:
-    unroll = concrete_or_error(
-        None, unroll, "The `unroll` argument of `scan` must be a known int or bool."
-    )
-    if isinstance(unroll, bool):
+    if isinstance(unroll, (bool, np.bool_)):
         return max(length, 1) if unroll else 1
+    needed = "the `unroll` argument of `scan` must be a known int or bool."
+    unroll = index_of(concrete_or_error(None, unroll, needed), needed)
     if unroll < 0:
         raise errors.value_error(
             f"`unroll` must be a `bool` or a non-negative `int`, got {unroll}."

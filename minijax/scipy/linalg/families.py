@@ -14,6 +14,7 @@ from minijax.core.array import Array
 from minijax.core.dtypes import default_float_dtype
 from minijax.numpy.arraylike import check_arraylike
 from minijax.numpy.promotion import promote_args_inexact, promote_dtypes
+from minijax.scipy.linalg.solving import check_choice
 from minijax.scipy.special import comb
 from minijax.support.element_types import (
     check_and_canonicalize_user_dtype,
@@ -221,10 +222,7 @@ def invhilbert(n: int) -> Array:
 
 def _pascal(name: str, n: int, kind: str | None, lower: Any, product: Any) -> Array:
     kind = "symmetric" if kind is None else kind
-    if kind not in ("symmetric", "lower", "upper"):
-        raise ValueError(
-            f"{name}: kind is 'symmetric', 'lower' or 'upper', got {kind!r}."
-        )
+    check_choice(f"{name}: kind", kind, "symmetric", "lower", "upper")
     if kind == "symmetric":
         return product(lower)
     return lower if kind == "lower" else lower.T

@@ -20,7 +20,7 @@ from minijax.programs.linear_algebra.matrices import (
     is_complex,
     matmul,
 )
-from minijax.scipy.linalg.solving import inexact, schur, solve_triangular
+from minijax.scipy.linalg.solving import check_choice, inexact, schur, solve_triangular
 from minijax.support.config import default_matmul_precision
 from minijax.transforms.differentiation import jvp
 
@@ -313,8 +313,7 @@ def solve_sylvester(
             "solve_sylvester takes A [m, m], B [n, n] and C [m, n], got "
             f"{A.shape}, {B.shape} and {C.shape}."
         )
-    if method not in ("schur", "eigen"):
-        raise ValueError(f"method is 'schur' or 'eigen', got {method!r}.")
+    check_choice("solve_sylvester: method", method, "schur", "eigen")
 
     def solve_one(a: Any, b: Any, c: Any) -> Any:
         if method == "schur":
@@ -383,11 +382,8 @@ def polar(
     a = jnp.asarray(a)
     if a.ndim < 2:
         raise ValueError(f"polar takes matrices [..., m, n], got shape {a.shape}.")
-    if side not in ("right", "left") or method not in ("qdwh", "svd"):
-        raise ValueError(
-            "polar: side is 'right' or 'left' and method 'qdwh' or 'svd', got "
-            f"{side=} and {method=}."
-        )
+    check_choice("polar: side", side, "right", "left")
+    check_choice("polar: method", method, "qdwh", "svd")
     out = "(m,n)->(m,n),(n,n)" if side == "right" else "(m,n)->(m,n),(m,m)"
     with default_matmul_precision("float32"):
         one = functools.partial(_polar, side=side, method=method, eps=eps)

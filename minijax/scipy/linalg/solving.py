@@ -49,6 +49,22 @@ def compiled(*arrays: str, program: str = "") -> Callable[[F], F]:
     return compile_one
 
 
+def check_choice(argument: str, given: Any, *choices: Any) -> None:
+    """Raise ValueError, with the choices, if the value of an argument is another."""
+    if given not in choices:
+        told = " or ".join(map(repr, choices))
+        raise ValueError(f"{argument} is {told}, got {given!r}.")
+
+
+def _pair(told: str, given: Any) -> Any:
+    """The two parts of a pair; JAX's exceptions for what is none."""
+    try:
+        first, second = given
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{told}, got {given!r}.") from None
+    return first, second
+
+
 def inexact(*arrays: Any) -> list[Any]:
     """Arguments as arrays of one inexact dtype."""
     return promote_dtypes_inexact(*(jnp.asarray(array) for array in arrays))
@@ -114,7 +130,7 @@ def cho_solve(
     check_finite: bool = True,
 ) -> Array:
     """The solution x of `a x = b`, from `cho_factor(a)`."""
-    c, lower = c_and_lower
+    c, lower = _pair("c_and_lower is the pair that cho_factor returns", c_and_lower)
     return _cho_solve(c, b, lower)
 
 
@@ -178,8 +194,7 @@ def schur(a: Any, output: str = "real") -> tuple[Array, Array]:
     Of real matrices with "real", T has blocks of two for pairs of eigenvalues.
     ValueError for another `output`.
     """
-    if output not in ("real", "complex"):
-        raise ValueError(f"schur: output is 'real' or 'complex', got {output!r}.")
+    check_choice("schur: output", output, "real", "complex")
     if output == "complex":
         a = a.astype(complex_dtype(a.dtype))
     return tuple(lax_linalg.schur(a))
@@ -204,7 +219,7 @@ def lu_solve(
     check_finite: bool = True,
 ) -> Array:
     """The solution x of `a x = b`, `aᵀ x = b` or `aᴴ x = b`, for `trans` 0, 1, 2."""
-    factors, pivots = lu_and_piv
+    factors, pivots = _pair("lu_and_piv is the pair that lu_factor returns", lu_and_piv)
     factors, b = inexact(factors, b)
     permutation = lax_linalg.lu_pivots_to_permutation(pivots, factors.shape[-2])
     solve_one = functools.partial(apply_lu, trans=trans)
@@ -247,8 +262,7 @@ def qr(
     With mode "r" Q is left out; with "economic" the inner size is min(m, n).
     ValueError for another mode.
     """
-    if mode not in ("full", "r", "economic"):
-        raise ValueError(f"qr: mode is 'full', 'r' or 'economic', got {mode!r}.")
+    check_choice("qr: mode", mode, "full", "r", "economic")
     (a,) = inexact(a)
     out = lax_linalg.qr(a, pivoting=pivoting, full_matrices=mode != "economic")
     return tuple(out[1:] if mode == "r" else out)
@@ -269,8 +283,7 @@ def qr_multiply(
     conjugate is meant. Raises ValueError for another mode and sizes that do not fit.
     """
     a, c = inexact(a, c)
-    if mode not in ("right", "left"):
-        raise ValueError(f"qr_multiply: mode is 'right' or 'left', got {mode!r}.")
+    check_choice("qr_multiply: mode", mode, "right", "left")
     is_vector = c.ndim == 1
     if is_vector:
         c = c[:, None] if mode == "left" else c[None, :]
@@ -319,10 +332,7 @@ def solve(
     With `assume_a="pos"` by Cholesky's factor, of the triangle that `lower` names; with
     "gen", "sym" and "her" by LU. ValueError for another.
     """
-    if assume_a not in ("gen", "sym", "her", "pos"):
-        raise ValueError(
-            f"solve: assume_a is 'gen', 'sym', 'her' or 'pos', got {assume_a!r}."
-        )
+    check_choice("solve: assume_a", assume_a, "gen", "sym", "her", "pos")
     if assume_a != "pos":
         return jnp.linalg.solve(a, b)
     a, b = inexact(a, b)
@@ -363,10 +373,7 @@ def solve_triangular(
     `trans` "T" (1) solves with aᵀ, "C" (2) with aᴴ. With `unit_diagonal` the diagonal
     counts as ones. ValueError for another `trans`.
     """
-    if trans not in (0, 1, 2, "N", "T", "C"):
-        raise ValueError(
-            f"solve_triangular: trans is 0, 1, 2, 'N', 'T' or 'C', got {trans!r}."
-        )
+    check_choice("solve_triangular: trans", trans, 0, 1, 2, "N", "T", "C")
     a, b = inexact(a, b)
     solve_one = functools.partial(
         lax_linalg.triangular_solve,
