@@ -22,7 +22,7 @@ except ImportError as error:  # pragma: no cover
     ) from None
 
 from minijax_widgets.frame import Frame
-from minijax_widgets.view import View, script
+from minijax_widgets.view import View, no_search_for_cycles, script
 
 
 def module() -> str:
@@ -120,13 +120,16 @@ def live(
     def record_again(change: Any = None) -> None:
         step, before = player.step, json.loads(player.frame)["steps"]
         try:
-            box.view = recorded()
-            frame = box.view.frame()
+            # A search through all objects takes longer than the answer.
+            with no_search_for_cycles():
+                box.view = recorded()
+                frame = box.view.frame()
+                page = frame.to_json()
         except Exception as error:
             complaint.value = f"<pre>{escape(f'{type(error).__name__}: {error}')}</pre>"
             return
         complaint.value = ""
-        player.frame = frame.to_json()
+        player.frame = page
         # In a program of another length the old step is another place.
         same = len(before) == len(frame.steps)
         player.step = step if same else frame.telling
