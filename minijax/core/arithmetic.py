@@ -463,9 +463,6 @@ def select(pred, on_true, on_false) -> Any:
 # Powers, exponentials, logarithms
 # ----------------------------------------------------------------------------------
 
-_pretty_accuracy = _without_none("accuracy")
-
-
 def accurate_lowering(operation: str) -> Callable:
     """The lowering rule of a function with an `accuracy` parameter.
 
@@ -477,6 +474,8 @@ def accurate_lowering(operation: str) -> Callable:
             return ctx.operation(operation)(x)
         named = (0.0, 0.0, 0, str(accuracy).upper())
         fields = getattr(accuracy, "fields", named)
+        if fields[3] not in ("HIGHEST", "DEFAULT", "TOLERANCE"):  # LLVM would abort
+            raise NotImplementedError(f"accuracy: {accuracy!r} is no lax.AccuracyMode")
         attribute = hlo.stablehlo.ResultAccuracyAttr.get(*fields)
         return ctx.operation(operation)(x, result_accuracy=attribute)
 
@@ -493,7 +492,7 @@ def accurate(
         lambda x, accuracy=None: meaning(x),
         lower if callable(lower) else accurate_lowering(lower),
     )
-    primitive.pretty = _pretty_accuracy
+    primitive.pretty = _without_none("accuracy")
     return primitive
 
 

@@ -22,6 +22,7 @@ from minijax.custom_derivatives import custom_jvp
 from minijax.numpy import promotion
 from minijax.numpy.arguments import index_of
 from minijax.numpy.index.indicators import one_hot as one_hot
+from minijax.numpy.reduce.moments import count_elements
 from minijax.numpy.reduce.softmax_family import Axis
 from minijax.numpy.reduce.softmax_family import softmax as softmax
 from minijax.primitives.shape.slicing import checked_axis
@@ -315,15 +316,8 @@ def logmeanexp(
         keepdims: keep the reduced axes, with size 1.
     """
     total = logsumexp(x, axis=axis, where=where, keepdims=keepdims)
-    if where is not None:
-        kept = jnp.broadcast_to(where, np.shape(x))
-        count = jnp.sum(kept, axis, dtype=total.dtype, keepdims=keepdims)
-    else:
-        shape = np.shape(x)
-        axes = range(len(shape)) if axis is None else np.atleast_1d(axis)
-        size = int(np.prod([shape[i] for i in axes], dtype=int))
-        count = lax.convert_element_type(size, total.dtype)
-    return total - jnp.log(count)
+    x = promotion.ensure_arraylike("logmeanexp", x)
+    return total - jnp.log(count_elements(x, axis, keepdims, where, total.dtype))
 
 
 @partial(jit, static_argnames=("axis", "algorithm"))

@@ -9,14 +9,15 @@ In JAX: `numpy/fft.py`.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
+
+import numpy as np
 
 from minijax import numpy as jnp
 from minijax.core import dtypes
 from minijax.core.array import Array
-from minijax.numpy.arguments import index_tuple
+from minijax.numpy.arguments import index_of, index_tuple
 from minijax.numpy.arraylike import ensure_arraylike
 from minijax.numpy.promotion import promote_dtypes_inexact
 from minijax.primitives.shape.slicing import checked_axis
@@ -54,23 +55,28 @@ def _several(x: Any, kind: FftType, sizes: Sequence[int]) -> Any:
     return x if forward else fourier.fft(x, kind, tuple(sizes[-count:]))
 
 
+def _ints(name: str, word: str, given: Any) -> tuple[int, ...]:
+    if not np.iterable(given):
+        raise TypeError(f"jax.numpy.fft.{name}: {word} must be a tuple, got {given!r}.")
+    return tuple(index_of(one, f"{word} of jax.numpy.fft.{name}") for one in given)
+
+
 def _transform(
     name: str, kind: FftType, a: Any, s: Any, axes: Any, norm: str | None
 ) -> Array:
     x = ensure_arraylike(f"jax.numpy.fft.{name}", a)
     if s is not None:
-        s = tuple(map(operator.index, s))
+        s = _ints(name, "n or s", s)
         if any(size <= 0 for size in s):
             raise ValueError(f"Shape should be positive, got {s}.")
         if axes is not None and len(s) != len(axes):
             raise ValueError(
                 f"Shape and axes have different lengths: {s} and {tuple(axes)}."
             )
+    axes = None if axes is None else _ints(name, "axes", axes)
     count = len(axes) if axes is not None else x.ndim if s is None else len(s)
     if axes is not None and len(set(axes)) != count:
-        raise ValueError(
-            f"jax.numpy.fft.{name} does not support repeated axes. Got axes {axes}."
-        )
+        raise ValueError(f"jax.numpy.fft.{name} takes an axis once. Got {axes=}.")
     last = tuple(range(x.ndim - count, x.ndim))
     if axes is not None:
         x = jnp.moveaxis(x, axes, last)
@@ -118,7 +124,7 @@ def _makers(
         axes: Sequence[int] = (-2, -1),
         norm: str | None = None,
     ):
-        if len(axes) != 2:
+        if len(_ints(f"{name}2", "axes", axes)) != 2:
             raise ValueError(
                 f"jax.numpy.fft.{name}2 only supports 2 axes. Got axes = {axes!r}."
             )
@@ -152,6 +158,10 @@ rfft, rfft2, rfftn = _makers("rfft", FftType.RFFT, "The transform of real number
 irfft, irfft2, irfftn = _makers("irfft", FftType.IRFFT, "The inverse, real,")
 
 
+def _size(x: Any, axis: Any) -> int:
+    return x.shape[checked_axis(index_of(axis, "an axis"), x.shape)]
+
+
 def hfft(
     a: Any, n: int | None = None, axis: int = -1, norm: str | None = None
 ) -> Array:
@@ -159,7 +169,7 @@ def hfft(
     x = jnp.conj(a)
     if isinstance(axis, (list, tuple)):
         return _along_one("hfft", FftType.IRFFT, x, n, axis, norm)
-    length = (x.shape[axis] - 1) * 2 if n is None else n
+    length = (_size(x, axis) - 1) * 2 if n is None else n
     return _along_one("hfft", FftType.IRFFT, x, n, axis, norm) * length
 
 
@@ -169,7 +179,7 @@ def ihfft(
     """The inverse of `hfft`: half of the transform of real numbers."""
     x = jnp.asarray(a)
     out = _along_one("ihfft", FftType.RFFT, x, n, axis, norm)
-    return jnp.conj(out) * (1 / (x.shape[axis] if n is None else n))
+    return jnp.conj(out) * (1 / (_size(x, axis) if n is None else n))
 
 
 def _check_numbers(name: str, n: Any, d: Any) -> None:
@@ -203,8 +213,7 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
 def _rolled(name: str, x: Any, axes: Any, sign: int) -> Array:
     x = ensure_arraylike(name, x)
     axes = index_tuple(range(x.ndim) if axes is None else axes)
-    sizes = [x.shape[checked_axis(axis, x.shape)] for axis in axes]
-    return jnp.roll(x, [sign * (size // 2) for size in sizes], axes)
+    return jnp.roll(x, [sign * (_size(x, axis) // 2) for axis in axes], axes)
 
 
 def fftshift(x: Any, axes: None | int | Sequence[int] = None) -> Array:

@@ -67,6 +67,23 @@ def test_axes_and_masks(name):
         assert_same_program(name, axis=1, keepdims=True)
 
 
+@pytest.mark.parametrize(
+    "name", [n for n in REDUCING if n not in ("glu", "standardize")]
+)
+def test_mapped_axes(name):
+    def program(library):
+        def function(x):
+            first = getattr(library.nn, name)(x, axis="r")
+            return first, getattr(library.nn, name)(x, axis=("r", 0))
+
+        return library.vmap(function, axis_name="r")(X)
+
+    for ours, theirs in zip(program(minijax), program(jax), strict=True):
+        np.testing.assert_allclose(np.asarray(ours), np.asarray(theirs), rtol=1e-5)
+    with pytest.raises(NameError, match="unbound axis name: r"):
+        getattr(minijax.nn, name)(X, axis="r")
+
+
 @pytest.mark.of_one_jax
 def test_options():
     assert_same_program("gelu", approximate=False)

@@ -110,6 +110,9 @@ SAID = {
     "give finite numbers": lambda np, x: np.arange(0.0, float("inf")),
     "axis 3 is out of bounds for shape": lambda np, x: np.fft.fftshift(x, axes=3),
     "'a' is not an integer": lambda np, x: np.fft.ifftshift(x, axes="a"),
+    "1.5 is not an integer: n or s of": lambda np, x: np.fft.fft(x, n=1.5),
+    "axes must be a tuple, got 7": lambda np, x: np.fft.fft2(x, axes=7),
+    "is not an integer: an axis": lambda np, x: np.argmax(x, axis=x),
 }
 
 
@@ -166,6 +169,7 @@ def test_wrong_arguments_raise_as_in_jax(name: str) -> None:
         (lambda: minijax.numpy.linspace(0, 1, 2.5), "'num' argument of jnp.linspace"),
         (lambda: minijax.image.resize(X, (2.5, 2), "linear"), "a dimension 2.5"),
         (lambda: minijax.ops.segment_sum(X[0], X[0].astype(int), 2.5), "2.5 is not an"),
+        (lambda: minijax.lax.exp(X, accuracy=1.5), "1.5 is no lax.AccuracyMode"),
         (lambda: minijax.lax.scan(lambda c, x: (c, x), 0, X, unroll="a"), "`unroll`"),
     ],
 )

@@ -80,7 +80,7 @@ def static_axes(axis: Any) -> Any:
 
     Raises ConcretizationTypeError for a traced axis: shapes depend on it.
     """
-    if axis is None or type(axis) is int:
+    if axis is None or type(axis) in (int, str):
         return axis
 
     def as_ints(axis: Any) -> Any:

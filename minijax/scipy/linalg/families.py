@@ -287,8 +287,7 @@ def dft(n: int, scale: str | None = None, *, dtype: Any = None) -> Array:
     `scale` "sqrtn" or "n" divides by it. ValueError for another, and for a `dtype`
     that is not complex.
     """
-    if scale not in (None, "sqrtn", "n"):
-        raise ValueError(f"dft: scale is None, 'sqrtn' or 'n', got {scale!r}.")
+    check_choice("dft: scale", scale, None, "sqrtn", "n")
     if dtype is None:
         dtype = default_complex_dtype()
     else:
