@@ -463,6 +463,7 @@ def select(pred, on_true, on_false) -> Any:
 # Powers, exponentials, logarithms
 # ----------------------------------------------------------------------------------
 
+
 def accurate_lowering(operation: str) -> Callable:
     """The lowering rule of a function with an `accuracy` parameter.
 

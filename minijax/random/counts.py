@@ -20,7 +20,11 @@ from minijax import numpy as jnp
 from minijax.compile.jit_api import jit
 from minijax.core import dtypes
 from minijax.core.array import Array
-from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact
+from minijax.numpy.promotion import (
+    check_arraylike,
+    promote_args_inexact,
+    promote_dtypes_inexact,
+)
 from minijax.primitives.random.random_bits import threefry_prng_impl
 from minijax.random.arguments import (
     Shape,
@@ -339,9 +343,8 @@ def multinomial(
         TypeError: `n` or `p` is not an array.
     """
     key, _ = check_key("multinomial", key)
-    check_arraylike("multinomial", n, p)
-    n, p = promote_dtypes_inexact(n, p)
-    whole = p.shape if shape is None else tuple(shape)
+    n, p = promote_args_inexact("multinomial", n, p)
+    whole = jnp.shape(p) if shape is None else tuple(shape)
     n = jnp.broadcast_to(n, whole[:-1])
     p = jnp.broadcast_to(p, whole)
 

@@ -18,7 +18,7 @@ from minijax.compile.jit_api import jit
 from minijax.core import dtypes
 from minijax.core.array import Array
 from minijax.numpy.arguments import canonicalize_axis
-from minijax.numpy.promotion import check_arraylike, promote_dtypes_inexact
+from minijax.numpy.promotion import check_arraylike, promote_args_inexact
 from minijax.numpy.shapes.creation import laid_out
 from minijax.primitives.random.random_bits import random_bits
 from minijax.random.arguments import Shape, StaticShape, canonical_shape, check_shape
@@ -157,8 +157,7 @@ def choice(
 
 
 def _checked_weights(p: ArrayLike, count: int) -> Array:
-    check_arraylike("choice", p)
-    [weights] = promote_dtypes_inexact(p)
+    [weights] = promote_args_inexact("choice", p)
     if weights.shape != (count,):
         raise ValueError(
             "p must be None or a 1D vector with the same size as a.shape[axis]. p has "

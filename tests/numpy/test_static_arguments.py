@@ -108,6 +108,7 @@ SAID = {
     "bins must be a number >= 0": lambda np, x: np.histogram(x, bins=-1),
     "step that is not 0": lambda np, x: np.arange(0, 4, 0),
     "give finite numbers": lambda np, x: np.arange(0.0, float("inf")),
+    "axis 7 is out of bounds": lambda np, x: np.linspace(0, x, 3, axis=7),
     "axis 3 is out of bounds for shape": lambda np, x: np.fft.fftshift(x, axes=3),
     "'a' is not an integer": lambda np, x: np.fft.ifftshift(x, axes="a"),
     "1.5 is not an integer: n or s of": lambda np, x: np.fft.fft(x, n=1.5),

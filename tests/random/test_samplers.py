@@ -176,6 +176,8 @@ ERRORS = {
     "choice-shape": lambda r, k: r.choice(k, 3, 5),
     "choice-empty": lambda r, k: r.choice(k, 0, (2,)),
     "choice-weights": lambda r, k: r.choice(k, 3, (2,), p=np.ones(2)),
+    "choice-weight": lambda r, k: r.choice(k, 3, (2,), p=0.5),
+    "multinomial-weight": lambda r, k: r.multinomial(k, 3.0, 0.5),
     "gumbel-mode": lambda r, k: r.gumbel(k, mode="z"),
     "categorical-too-many": lambda r, k: r.categorical(k, X, 1, (9, 4), False),
     "categorical-shape": lambda r, k: r.categorical(k, X, shape=(3,)),

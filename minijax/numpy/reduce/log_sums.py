@@ -174,8 +174,8 @@ def logsumexp(
         a, b = promote_args_inexact("logsumexp", a, b)
         a = _where(b != 0, a, -np.inf)
     axes, names = reduced_axes(a.ndim, axis)
-    axis = (*axes, *names)
-    peak = max(_real(a), axis=axis, keepdims=keepdims, where=where, initial=-np.inf)
+    along: Any = (*axes, *names)
+    peak = max(_real(a), axis=along, keepdims=keepdims, where=where, initial=-np.inf)
     # A peak of plus or minus infinity would make inf - inf below.
     peak = lax.stop_gradient(
         lax.select(lax.is_finite(peak), peak, lax.full_like(peak, 0))
@@ -184,7 +184,7 @@ def logsumexp(
     terms = lax.exp(lax.sub(a, peak_over_a.astype(a.dtype)))
     if b is not None:
         terms = lax.mul(terms, b)
-    total = sum(terms, axis=axis, keepdims=keepdims, where=where)
+    total = sum(terms, axis=along, keepdims=keepdims, where=where)
     sign = lax.sign(total)
     of_complex = is_complex(a)
     if return_sign or not of_complex:

@@ -18,6 +18,7 @@ from minijax.numpy.math.ufuncs import power, sign
 from minijax.numpy.promotion import ensure_arraylike, user_dtype
 from minijax.numpy.shapes.broadcasting import broadcast_to
 from minijax.numpy.shapes.creation import arange, canonicalize_shape, constant, put_on
+from minijax.primitives.shape.slicing import checked_axis
 from minijax.support import element_types
 from minijax.transforms.vectorization import vmap
 
@@ -58,7 +59,7 @@ def _linspace(start, stop, num, endpoint, retstep: bool, dtype, axis: int, devic
     shape = list(lax.broadcast_shapes(start.shape, stop.shape))
     first = broadcast_to(start, shape)
     last = broadcast_to(stop, shape)
-    axis = len(shape) + axis + 1 if axis < 0 else axis
+    axis = checked_axis(axis, (*shape, 1)) % (len(shape) + 1)
     shape.insert(axis, 1)
     steps = num - 1 if endpoint else num
     if num > 1:

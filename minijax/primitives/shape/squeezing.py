@@ -20,7 +20,7 @@ from minijax.core.shaping import broadcast_in_dim, shape_of
 
 def index_of(value: Any, what: str = "an axis, a size or a shift") -> int:
     """`value` as a Python integer; TypeError for a float, a text or None."""
-    if not hasattr(value, "__index__") or getattr(value, "ndim", 0):
+    if not hasattr(value, "__index__") or getattr(value, "ndim", False):
         raise TypeError(f"{value!r} is not an integer: {what.rstrip('.')}.")
     return operator.index(value)
 
