@@ -167,14 +167,18 @@ def words(
     anchor: str = "start",
     weight: int = 400,
     mono: bool = False,
+    ground: str = "",
 ) -> Drawn:
-    """Returns a line of text; digits all have one width."""
+    """Returns a line of text; digits all have one width. With a `ground` a margin of
+    that colour keeps it apart from lines behind it."""
     has: dict[str, Any] = {"x": x, "y": y, "fill": fill, "font-size": size}
     has["font-family"] = "code" if mono else "text"
     if anchor != "start":
         has["text-anchor"] = anchor
     if weight != 400:
         has["font-weight"] = weight
+    if ground:
+        has |= {"stroke": ground, "stroke-width": 4, "paint-order": "stroke"}
     return Drawn("text", has, text)
 
 

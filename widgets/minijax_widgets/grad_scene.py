@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from textwrap import wrap
 from typing import Any
 
 from minijax_lab.explain.backward import bytes_in_words
-from minijax_lab.explain.backward_rows import GradArgument, GradSum
+from minijax_lab.explain.backward_rows import GradArgument
 from minijax_lab.explain.residuals import Residual
 from minijax_lab.explain.small_values import Values
 from minijax_widgets.glyph import Glyph, Shape, glyph, text_width, words
 from minijax_widgets.grad_bands import Band, hands_on, met_told, residual_told
-from minijax_widgets.scene import Placed, Point, Scene, byte_scale, bytes_side
-from minijax_widgets.view import cut, short_name
+from minijax_widgets.grad_layout import (
+    Layout,
+    Steps,
+    folded,
+    path_of,
+    residual_key,
+    sum_key,
+)
+from minijax_widgets.scene import Mark, Placed, Point, Scene, byte_scale, bytes_side
+from minijax_widgets.view import cut, short_name, short_names
 
 # More arguments than this stand where their cotangents are complete.
 MOST_ARGUMENTS = 4
@@ -23,64 +29,9 @@ MOST_GRADIENTS = 4
 LABEL = 24
 LINE = 17  # of formulas
 GAP = 10
-
-
-@dataclass(frozen=True)
-class Layout:
-    """Where the columns stand, in pixels."""
-
-    width: float
-    label: float
-    forward: float
-    kept: float
-    kept_width: float
-    cotangent: float
-    gradients: float
-    indent: float
-    scale: float
-    side: float  # of the largest residual
-
-    @property
-    def wide(self) -> bool:
-        """Whether there is room for formulas on both sides."""
-        return self.width > 600
-
-
-WIDE = Layout(1040, 30, 284, 358, 236, 676, 764, 22, 1.0, 56)
-MIDDLE = Layout(690, 30, 188, 244, 164, 430, 506, 16, 0.8, 48)
-NARROW = Layout(300, 60, 46, 80, 88, 200, 240, 4, 0.55, 54)
 # Where arrows pass that go around others: on the left, and on the right.
 LANES = 3
 LANE = 6
-
-
-@dataclass
-class Steps:
-    """In which step a band is passed downwards and upwards, and the turn between.
-
-    `again` is the step that the last one shows once more, with the finished picture.
-    """
-
-    down: dict[str, int] = field(default_factory=dict)
-    up: dict[str, int] = field(default_factory=dict)
-    sums: dict[tuple[str, str], int] = field(default_factory=dict)
-    turn: int = 0
-    again: int | None = None
-
-
-def path_of(band: Band) -> str:
-    """What tells the names of a band's program from those of other programs."""
-    return band.key.rpartition(":")[0]
-
-
-def residual_key(band: Band, residual: Residual) -> str:
-    """The key of a residual's box."""
-    return f"r{path_of(band)}/{residual.id}"
-
-
-def sum_key(band: Band, found: GradSum) -> str:
-    """The key of a sum of cotangents."""
-    return f"s{path_of(band)}/{found.name}"
 
 
 class Picture:
@@ -104,6 +55,12 @@ class Picture:
         own = max((r.bytes * b.times for b in bands for r in b.kept), default=1)
         self.bytes = byte_scale(max(own, most), layout.side)
         single = all(len(band.rows) == 1 for band in bands)
+        named = [a for band in bands for a in band.program.arguments] + [*arguments]
+        room = 14 if layout.wide else 8
+        self.short = short_names([a.name for a in named], room)
+        self.short |= short_names([a.cotangent for a in named], room)
+        self.grounds: list[Mark] = []  # what stands behind all else: first bands
+        self.behind: list[Mark] = []  # then arrows that pass by
         self.top = list(arguments)
         many = len(arguments) > MOST_ARGUMENTS
         if not single or many or not self.have_room(arguments):
@@ -268,9 +225,13 @@ class Picture:
         read = [r for r in band.opened if r.origin in ("argument", "outside")]
         if not read:
             return ""
-        room = 30 if self.layout.wide else 14
-        names = ", ".join(self.named(residual.name) for residual in read)
-        return cut(f"{names} ({read[0].origin})", room)
+        room = 30 if self.layout.wide else 12
+        names = [self.named(residual.name) for residual in read]
+        told = f"{', '.join(names)} ({read[0].origin})"
+        if len(told) > room and len(names) > 1:
+            told = f"{names[0]} and {len(names) - 1} more"
+            told = told if len(told) <= room else f"{names[0]} +{len(names) - 1}"
+        return told if len(told) <= room else names[0]
 
     # ---- drawing ---------------------------------------------------------------------
 
@@ -299,6 +260,9 @@ class Picture:
         self.flow()
         self.open_arrows()
         self.meetings()
+        first = [*self.grounds, *self.behind]
+        moved = set(map(id, first))
+        scene.marks = first + [m for m in scene.marks if id(m) not in moved]
 
     def cotangent(
         self, shape: Shape, y: float, key: str, step: int, **options: Any
@@ -381,7 +345,7 @@ class Picture:
 
     def named(self, name: str) -> str:
         """An argument's name, a long one shortened as far as the page needs it."""
-        return short_name(name, 14 if self.layout.wide else 8)
+        return self.short.get(name) or short_name(name, 14 if self.layout.wide else 8)
 
     def complete_at(self, argument: GradArgument, last: int) -> int:
         """The step in which an argument's cotangent is complete."""
@@ -398,8 +362,11 @@ class Picture:
         indent = layout.indent * band.depth
         keys = [self.key(f"f{band.key}"), self.key(f"b{band.key}")]
         self.spans[band.key] = (y, y + height)
+        ground = "base"
         if number % 2 == 0 or band.depth:
             scene.band(y, height, x=indent)
+            self.grounds.append(scene.marks[-1])
+            ground = "panel"
         if band.title:
             said = band.title
             if band.note and layout.wide:
@@ -409,6 +376,7 @@ class Picture:
                 indent + 10,
                 y + 15,
                 cut(said, room),
+                ground=ground,
                 tell=f"{band.title}: {band.note}" if band.note else band.title,
             )
             y, height = y + 20, height - 20
@@ -427,6 +395,7 @@ class Picture:
         scene.text(
             left, y + 17, cut(label, room),
             size=12, mono=True, key=keys[0], at=down, go=down, tell=band.label,
+            ground=ground,
         )  # fmt: skip
         if layout.wide and band.source:
             scene.note(
@@ -436,6 +405,7 @@ class Picture:
                 size=11,
                 mono=True,
                 at=down,
+                ground=ground,
             )
         lines = self.formulas(band)
         if lines and row is not None and up is not None:
@@ -470,7 +440,7 @@ class Picture:
         for one in band.rows:
             for name in one.results:
                 self.left[path_of(band), name] = placed
-        self.draw_boxes(band, middle, placed, up)
+        self.draw_boxes(band, middle, placed, up, ground)
         if row is None or up is None:
             return
         told = f"ct_{row.name}: {row.type}, the cotangent of {row.name}"
@@ -484,7 +454,7 @@ class Picture:
         self.draw_gradients(band, y, middle, given, up)
 
     def draw_boxes(
-        self, band: Band, middle: float, source: Placed, up: int | None
+        self, band: Band, middle: float, source: Placed, up: int | None, ground: str
     ) -> None:
         """Draws what a band keeps, and the arrow that keeps it."""
         scene, layout = self.scene, self.layout
@@ -514,6 +484,7 @@ class Picture:
                     text=name,
                     detail=size,
                     mono=True,
+                    ground=ground,
                     at=down,
                     go=down,
                     tell=residual_told(residual, band.times),
@@ -532,9 +503,8 @@ class Picture:
                         for r in sorted(band.shown, key=lambda r: -r.bytes)[MOST_BOXES:]
                     )
                     said = f"+ {rest:,} more, {bytes_in_words(more)}"
-                scene.note(
-                    left + 6, at + 13, said, at=down if rest > 0 or up is None else up
-                )
+                at_step = down if rest > 0 or up is None else up
+                scene.note(left + 6, at + 13, said, at=at_step, ground=ground)
             at += line_height
         word = "again" if band.again else "keep"
         if first is not None and first.x - source.right[0] > 14:
@@ -669,8 +639,10 @@ class Picture:
     def lane_of(self, start: Placed, end: Placed) -> float:
         """Where on the right an arrow goes up around others."""
         self.lanes += 1
-        most = max(start.x + start.w, end.x + end.w, self.layout.cotangent + 20)
-        return most + 8 + LANE * (self.lanes % LANES)
+        most = max(start.x + start.w, end.x + end.w)
+        if not self.layout.wide:  # what is given stands near
+            return most + 5 + LANE / 2 * (self.lanes % LANES)
+        return max(most, self.layout.cotangent + 20) + 8 + LANE * (self.lanes % LANES)
 
     def up_arrow(self, start: Placed, end: Placed, at: int) -> None:
         """Draws a straight arrow from a cotangent to the one above."""
@@ -712,6 +684,7 @@ class Picture:
                     role="residual", curve="h", dash=True, at=up,
                     key=[self.key(own), self.key(key)],
                 )  # fmt: skip
+                self.behind.append(self.scene.marks[-1])
 
     def home(self, band: Band, residual: Residual) -> str | None:
         """The key of the band in which a residual has its box, if it has one."""
@@ -782,13 +755,3 @@ class Picture:
     def first_active(self) -> int:
         """The number of the first band that a cotangent comes to."""
         return next((b.number for b in self.bands if b.active and not b.depth), 0)
-
-
-def folded(formulas: str, room: int) -> list[str]:
-    """Returns formulas in at most two lines of so many letters."""
-    if len(formulas) <= room:
-        return [formulas]
-    at = formulas.rfind(" ; ", 0, room - 1)
-    if at >= 0 and len(formulas) - at - 3 <= room:
-        return [formulas[: at + 2], formulas[at + 3 :]]
-    return wrap(formulas, room, max_lines=2, placeholder="...")

@@ -27,17 +27,17 @@ from minijax_widgets.code import CodePanes, code_panes, key_of_line, mark_of
 from minijax_widgets.foreign_pane import lost_panes, lost_rows
 from minijax_widgets.frame import Frame, FrameStep, Jump, Pane, Piece, Row, scene_pane
 from minijax_widgets.grad_bands import Band, bands_of, residual_told
-from minijax_widgets.grad_scene import (
+from minijax_widgets.grad_layout import (
     MIDDLE,
     NARROW,
     WIDE,
     Layout,
-    Picture,
     Steps,
     path_of,
     residual_key,
     sum_key,
 )
+from minijax_widgets.grad_scene import Picture
 from minijax_widgets.scene import Scene
 from minijax_widgets.values_strip import Flow, Strip, reduced
 from minijax_widgets.view import WIDTH, View, cut, shortened, views, with_options

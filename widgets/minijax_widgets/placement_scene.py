@@ -448,8 +448,8 @@ def name_axes(scene: Scene, mesh: MeshFacts, picture: MeshPicture) -> None:
         for place in (0, len(picture.corners) - 1):
             cx, cy = picture.corners[place]
             said = f"{axis.name}={place}"
-            # Under the first device, what leads to it has the room above.
-            base = cy + h + 13 if cx == x0 and cy > y0 else cy - 5
+            # Over a device of a further line stands another one.
+            base = cy + h + 13 if cy > y0 else cy - 5
             scene.text(cx + w / 2, base, said, role=INKS[0], size=11, anchor="middle")
         return
     rows, columns = mesh.axes[-2:]

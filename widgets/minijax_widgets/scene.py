@@ -255,9 +255,11 @@ class Scene:
         filled: bool = True,
         mono: bool = False,
         snug: bool = False,
+        ground: str = "",
         **times: Unpack[Times],
     ) -> Placed:
-        """Places a box; its text stands in it, or to its right where it has no room.
+        """Places a box; its text stands in it, or to its right where it has no room, on
+        a `ground` where lines pass.
 
         `role` is a role of the palette, "kernel", or "" for a plain box. A role
         "residual" has a lid, "constant" is dashed. Below 4 pixels the box is a dot.
@@ -299,7 +301,9 @@ class Scene:
                 )  # fmt: skip
         elif lines:
             said = "  ".join(lines)
-            drawn.append(words(right + 4, h / 2 + 4, said, dyes, 12, mono=mono))
+            drawn.append(
+                words(right + 4, h / 2 + 4, said, dyes, 12, mono=mono, ground=ground)
+            )
             right += 4 + text_width(said, 12, mono)
         self._add(
             x,
@@ -485,11 +489,12 @@ class Scene:
         anchor: str = "start",
         weight: int = 400,
         mono: bool = False,
+        ground: str = "",
         **times: Unpack[Times],
     ) -> Placed:
         """Places a line of text whose base line begins at (x, y); with the `anchor`
         "middle" or "end" its middle or its end stands there. No text is smaller than
-        11 pixels."""
+        11 pixels. A `ground` is the colour behind it, where lines pass."""
         size = max(size, LEAST_TEXT)
         ink = role or "text"
         wide = text_width(text, size, mono, weight)
@@ -497,7 +502,7 @@ class Scene:
         self._add(
             x,
             y,
-            [words(0, 0, text, ink, size, anchor, weight, mono)],
+            [words(0, 0, text, ink, size, anchor, weight, mono, ground)],
             key,
             text,
             halo(left, -size, wide, size * 1.3),

@@ -22,6 +22,8 @@ MANY = 48
 MANY_KERNELS = 16
 # Boxes of kernels that are drawn; the rest is counted.
 MOST_KERNELS = 40
+# Words of names of operations, where there is little room.
+WORDS = {"dynamic": "dyn", "update": "upd", "integer": "int", "element": "elt"}
 
 
 @dataclass
@@ -157,7 +159,7 @@ class Drawing:
                 y + row * ROW,
                 self.widths[column],
                 BOX,
-                text=fitting(item.text, self.widths[column] - 6),
+                text=brief(item.text, self.widths[column] - 6),
                 mono=True,
                 role=item.role,
                 key=item.keys,
@@ -297,6 +299,20 @@ class Drawing:
             start, y, long, BOX - 6, role="value", key=keys, go=go, says=tell
         )
         self.scene.text(start + long + 7, placed.cy + 4, text, size=12)
+
+
+def brief(text: str, room: float) -> str:
+    """Returns the name of an operation in a room: where it is wider, its first words
+    in short; other text is cut with dots."""
+
+    def fits(told: str) -> bool:
+        return fitting(told, room) == told
+
+    if fits(text) or not text.isidentifier():
+        return fitting(text, room)
+    words = [WORDS.get(word, short(word)) for word in text.split("_")]
+    told = ["_".join(words[:count]) for count in range(len(words), 0, -1)]
+    return next((one for one in told if fits(one)), fitting(text, room))
 
 
 def lines_of(code: KernelCode) -> list[str]:

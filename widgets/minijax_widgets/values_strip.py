@@ -61,19 +61,23 @@ class Strip:
     above: float = ABOVE
 
     def panes(self, no_values: str, unasked: str = "") -> list[Pane]:
-        """Returns the strip as a pane, or why there are no values: what running the
+        """Returns the strip as a pane, and why values are missing: what running the
         program raised, or what it would cost; none if no one asked for any."""
+        told, look = "", ""
+        some = any(self.values.values())
         if unasked:
-            told = f"no values: {unasked}; values=True shows what arrays hold"
-            return [Pane("", [Row([told])], kind="prose", wide=True)]
+            told = f"{'some' if some else 'no'} values: {unasked}; values=True shows "
+            told += "all" if some else "what arrays hold"
         if no_values:
-            told = f"no values: running the program raised {no_values}"
-            return [Pane("", [Row([told], look="miss")], kind="prose", wide=True)]
-        if not any(self.values.values()):
-            return []
-        pane = scene_pane(self.scene, WIDE, NARROW, MIDDLE, TITLE)
-        pane.kind = "strip"
-        return [pane]
+            told, look = f"no values: running the program raised {no_values}", "miss"
+        panes = []
+        if some:
+            panes.append(scene_pane(self.scene, WIDE, NARROW, MIDDLE, TITLE))
+            panes[0].kind = "strip"
+        if told:
+            row = Row([told], look=look)
+            panes.append(Pane("", [row], kind="prose", wide=True, below=some))
+        return panes
 
     def scene(self, layout: Layout) -> Scene:
         """Returns the strip for a page of some width."""

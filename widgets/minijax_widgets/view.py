@@ -19,7 +19,8 @@ import inspect
 import os
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from html import escape
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -46,6 +47,7 @@ PAGE = """<!doctype html>
 <title>{title}</title>
 <style>
 body {{ margin: 16px; background: #FFFFFF; }}
+@media (max-width: 480px) {{ body {{ margin: 2px; }} }}
 @media (prefers-color-scheme: dark) {{ body {{ background: #14171C; }} }}
 h1 {{ position: absolute; width: 1px; height: 1px; margin: 0; overflow: hidden; }}
 </style>
@@ -293,6 +295,9 @@ def short_name(name: str, width: int) -> str:
     `ct_l.0.kernel`, then the end."""
     if len(name) <= width:
         return name
+    name = name.rpartition(", ")[2]  # of "ct_x, part 1" the part
+    if len(name) <= width:
+        return name
     head = "ct_" if name.startswith("ct_") and width > 6 else ""
     parts = re.findall(r"\w+", name.removeprefix(head))[1:] or [name]
     for place in range(len(parts)):
@@ -307,6 +312,37 @@ def short_name(name: str, width: int) -> str:
     if len(front) + 5 > room:
         return f"{head}..{path[-(room - 2) :]}"
     return f"{head}{front}..{path[-(room - 2 - len(front)) :]}"
+
+
+def short_names(names: Iterable[str], width: int) -> dict[str, str]:
+    """Returns short names of leaves, as `short_name` makes them; those that would be
+    alike by what differs in them: `ct_query` for a kernel beside other kernels."""
+    found = {name: short_name(name, width) for name in names}
+    alike: dict[str, list[str]] = {}
+    for name, short in found.items():
+        alike.setdefault(short, []).append(name)
+    for group in alike.values():
+        if len(group) < 2:
+            continue
+        head = "ct_" if all(name.startswith("ct_") for name in group) else ""
+        parts = [
+            re.findall(r"[^\W\d_]+|\d+", name.removeprefix(head)) for name in group
+        ]
+        shared = set.intersection(*map(set, parts))
+        for name, words in zip(group, parts):
+            own = [word for word in words if word not in shared]
+            if any(word.isalpha() for word in own):
+                told = ".".join(own)
+                told = told if len(told) <= width - len(head) else own[-1]
+            else:  # numbers alone say little
+                told = ".".join(w if w in own else w[:1] for w in words)
+            found[name] = head + told[: width - len(head)]
+    # What is still alike has its end, as before.
+    counts = Counter(found.values())
+    return {
+        name: short if counts[short] == 1 else short_name(name, width)
+        for name, short in found.items()
+    }
 
 
 def shortened(rows: list[str], full: bool, first: int = 12, last: int = 5) -> list[str]:

@@ -9,14 +9,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from textwrap import wrap
+from typing import Any
 
 from minijax_lab.explain.batch_facts import BatchRecording, Grid, Value
 from minijax_widgets.glyph import Glyph, glyph, text_width
 from minijax_widgets.scene import Scene
-from minijax_widgets.view import cut
+from minijax_widgets.view import short_names
 from minijax_widgets.vmap_lines import Line
 
 LABEL = 20
+LINE = 16  # of code that does not fit in one
+MOST_LINES = 3
+MOST_LETTERS = 18  # of an argument's name over the picture
 ARROW = 30
 GAP = 14
 LEAST_SCALE = 0.45
@@ -165,9 +169,17 @@ class Picture:
             )
         if not given:
             return y
-        names = ", ".join(value.name for value in record.inputs)
+        # In short, and of many arguments the first ones.
+        short = short_names([value.name for value in record.inputs], MOST_LETTERS)
+        names, many = list(short.values()), len(short)
+        room = 2 * int(layout.one_width / text_width("m", 12, True)) - 8
+        while len(", ".join(names)) > room and len(names) > 1:
+            names.pop()
+        if len(names) < many:
+            names.append(f"+{many - len(names)}")
+        told = ", ".join(names)
         return self.sides(
-            y, names, record.inputs, [], names, record.batched_inputs, [], why, 0, False
+            y, told, record.inputs, [], told, record.batched_inputs, [], why, 0, False
         )
 
     def caption(self, line: Line, y: float) -> float:
@@ -314,7 +326,6 @@ class Picture:
         indent = INDENT * min(depth, 4)
         x = layout.one + indent
         room = layout.one_width - indent
-        letters = int(room / text_width("m", 12, True))
         ink = "batch" if inserted else ""
         y += 4
         if inserted:
@@ -322,9 +333,8 @@ class Picture:
                 scene.text(x, y + 14, one_text, role="batch", size=12.5)
             left_end = y + LABEL
         else:
-            scene.text(x, y + 14, cut(one_text, letters), size=12, mono=True)
+            left_end = self.code(x, y, one_text, room)
             left = fitted(one_before, one_after, room, layout.scale)
-            left_end = y + LABEL
             if left.before or left.after:
                 left_end = self.arrays(left, x, left_end, -1)
         many_x, many_room = layout.many, layout.many_width
@@ -332,15 +342,12 @@ class Picture:
         if not layout.wide:
             many_x, many_room = x, room
             many_y = y if inserted else left_end
-            letters = int(many_room / text_width("m", 12, True))
-        else:
-            letters = int(many_room / text_width("m", 12, True))
         right_end = many_y + LABEL
         if many_text:
-            scene.text(
-                many_x, many_y + 14, cut(many_text, letters), size=12, mono=True,
-                role=ink, weight=600 if inserted else 400,
-            )  # fmt: skip
+            weight = 600 if inserted else 400
+            right_end = self.code(
+                many_x, many_y, many_text, many_room, role=ink, weight=weight
+            )
             right = fitted(many_before, many_after, many_room, layout.scale)
             right_end = self.arrays(right, many_x, right_end, turning)
         elif not layout.wide:
@@ -351,6 +358,18 @@ class Picture:
             )
             return max(left_end, right_end, reason_end) + 6
         return self.paragraph(x, right_end, why, room, ink) + 8
+
+    def code(self, x: float, y: float, text: str, room: float, **options: Any) -> float:
+        """Places code in lines that fit; returns where the last one ends."""
+        letters = int(room / text_width("m", 12, True))
+        lines = wrap(
+            text, letters, subsequent_indent="  ", max_lines=MOST_LINES,
+            placeholder=" ...", break_on_hyphens=False,
+        )  # fmt: skip
+        for number, said in enumerate(lines):
+            at = y + 14 + LINE * number
+            self.scene.text(x, at, said, size=12, mono=True, **options)
+        return y + LABEL + LINE * max(0, len(lines) - 1)
 
     def arrays(self, arrays: Arrays, x: float, y: float, turning: int) -> float:
         """Places operands, an arrow and results; returns where they end."""

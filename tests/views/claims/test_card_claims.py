@@ -188,6 +188,35 @@ def test_what_has_a_derivative_has_a_formula(table):
     assert without <= HAVE_NONE and len(told) > 110
 
 
+def test_a_card_without_a_formula_says_why(table):
+    """In the words that hold of what JAX does with its example."""
+    kinds = table.recording.derivatives
+    for name in ("eq", "and", "argmax"):
+        (told,) = cards.record_card(name).derivative
+        function, args = cards.example_of(name)
+        dtype = np.asarray(function(*args)).dtype
+        short = {"bool": "bool", "int32": "i32"}[dtype.name]
+        assert (
+            told
+            == f"no formula: its results are {short}, and only floats have tangents"
+        )
+        assert kinds[name] == "none"
+    for name, words in {
+        "iota": "it has no operands",
+        "psum": "it is linear, so that its derivative is the same operation",
+        "pallas_call": "it is differentiated as the program inside",
+        "pure_callback": "it has no rule for a derivative",
+    }.items():
+        (told,) = cards.record_card(name).derivative
+        assert told.startswith(f"no formula: {words}")
+    x = np.arange(3, dtype=np.float32)
+    summed = jax.vmap(
+        lambda x: jax.jvp(lambda x: jax.lax.psum(x, "i"), (x,), (x,)), axis_name="i"
+    )
+    value, tangent = summed(x)
+    np.testing.assert_array_equal(value, tangent)
+
+
 def scope_of(name, function, args):
     """What the names in a card's formulas mean, and the arrays that they are of."""
     scope = jaxs_names() | {
@@ -203,6 +232,7 @@ def scope_of(name, function, args):
     for one in ("top_k", "approx_max_k"):  # their whole numbers stay whole
         scope[one] = getattr(jax.lax, one)
     scope["regularized_incomplete_beta"] = jax.lax.betainc
+    scope["fft"] = jax.numpy.fft.fft
     if name in ("cholesky", "eigh"):  # these read the symmetric part
         symmetric = {one: scope[one] for one in ("cholesky", "eigh", "eigvalsh")}
         scope |= {

@@ -11,7 +11,7 @@ Loops, branches and calls have rows of their own inside (`GradProgram`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -21,7 +21,7 @@ import numpy as np
 from minijax.core import dtypes
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
-from minijax.core.language import JaxprEqn, ShapedArray
+from minijax.core.language import Atom, JaxprEqn, Literal, ShapedArray
 from minijax_lab.explain.backward_rows import (
     GradProgram,
     GradSum,
@@ -46,14 +46,14 @@ from minijax_lab.explain.residuals import (
     letter_names,
 )
 from minijax_lab.explain.small_values import (
+    Unasked,
     Values,
     cheap_inputs,
     check_choice,
     compute,
-    copies,
     read,
+    unread,
     why_not,
-    why_not_unasked,
 )
 
 
@@ -124,12 +124,15 @@ def record_grad(
     linearized = Linearized(call.closed, call.differentiated)
     transposed = Transposed(linearized)
     given = cheap_inputs(call.leaves) if values is None else None
+    why = ""
     if given is not None:
-        known = linearized.constants
-        linearized.constants = dict(zip(known, copies(known.values())))
+        names, known = [*linearized.constants], [*linearized.constants.values()]
+        read = cheap_inputs(known)
+        linearized.constants = dict(zip(names, read))
+        why = unread([*call.leaves, *known], [*given, *read])
 
     def finish() -> GradRecording:
-        return recorded(call, linearized, transposed, bool(values), given)
+        return recorded(call, linearized, transposed, bool(values), given, why)
 
     return finish() if values else later(GradRecording, finish)
 
@@ -139,10 +142,11 @@ def recorded(
     linearized: Linearized,
     transposed: Transposed,
     values: bool,
-    given: list[np.ndarray] | None,
+    given: list[np.ndarray | None] | None,
+    why: str,
 ) -> GradRecording:
     """The recording, with the texts and names that only who looks at it needs, and with
-    what arrays hold for the arguments given."""
+    what arrays hold for the arguments given; `why` says of others that they are not."""
     sources = Sources()
     letters = letters_without(call.names)
     facts = Facts(linearized, call.names, sources, letters)
@@ -166,14 +170,9 @@ def recorded(
     if recording.name == "<lambda>":
         recording.name = "lambda"
     if values:
-        run(recording, call.leaves, told, True)
+        run(recording, call.leaves, told, None)
     elif given is not None:
-        both = [*linearized.forward_eqns, *transposed.eqns]
-        reason = why_not_unasked(both)
-        recording.unasked = reason or ""
-        if reason is None:
-            unasked = partial(run, recording, given, told, False)
-            recording.no_values = why_not(unasked)
+        recording.no_values = why_not(partial(run_unasked, recording, given, told, why))
     types = [aval.str_short(short_dtypes=True) for aval in call.avals]
     recording.call = f"grad({recording.name})({signature(types)})"
     recording.headline = (
@@ -296,15 +295,53 @@ def bytes_in_words(count: int) -> str:
 # ---- running -------------------------------------------------------------------------
 
 
-def run(
-    recording: GradRecording, given: Sequence[Any], told: Program, by_xla: bool
+def known_before(told: Program, given: Sequence[Any]) -> dict[Any, Any]:
+    """The values of variables before the forward pass; None of those not read."""
+    linearized = told.linearized
+    known = dict(zip(linearized.inputs, given)) | linearized.constants
+    return {var: value for var, value in known.items() if value is not None}
+
+
+def run_unasked(
+    recording: GradRecording, given: Sequence[Any], told: Program, why: str
 ) -> None:
-    """Runs both passes equation by equation, and keeps what arrays hold; by XLA, notes
-    what is not finite."""
+    """Runs what costs little of both passes, and says why the rest does not run."""
+    linearized, transposed = told.linearized, told.transposed
+    before = known_before(told, given)
+    if not before:
+        return
+    unasked = Unasked(before, why)
+    chosen = unasked.chosen(linearized.forward_eqns)
+    pairs = transposed.inputs
+    unasked.known |= {var for var, atom in pairs if is_known(atom, unasked.known)}
+    chosen |= unasked.chosen(transposed.eqns)
+    recording.unasked = unasked.why
+    run(recording, given, told, chosen)
+
+
+def is_known(atom: Atom, known: Container[Any]) -> bool:
+    """Whether an atom has a value."""
+    return isinstance(atom, Literal) or atom in known
+
+
+def run(
+    recording: GradRecording,
+    given: Sequence[Any],
+    told: Program,
+    chosen: set[int] | None,
+) -> None:
+    """Runs both passes equation by equation, and keeps what arrays hold.
+
+    `chosen` are the ids of the equations to run. None runs all of them, by XLA, and
+    notes what is not finite.
+    """
     facts, linearized, transposed = told.known, told.linearized, told.transposed
-    known: dict[Any, Any] = dict(zip(linearized.inputs, given))
-    known.update(linearized.constants)
+    by_xla = chosen is None
+    known = known_before(told, given)
     first: dict[str, NotFinite] = {}
+
+    def runs(eqn: JaxprEqn) -> bool:
+        return chosen is None or id(eqn) in chosen
 
     def look(value: Any, place: str, row: int | None, text: Callable[[], str]) -> None:
         for what, count, size in not_finite(value) if by_xla else ():
@@ -314,15 +351,15 @@ def run(
     for var, leaf in zip(linearized.inputs, given):
         look(leaf, "argument", None, partial(facts.name, var))
     for number, part in enumerate(linearized.parts):
-        for eqn in part.forward:
+        for eqn in filter(runs, part.forward):
             for value in compute(eqn, known, by_xla):
                 look(value, "forward", number, partial(facts.text, eqn))
     found = {name: known[var] for var, name in facts.names.items() if var in known}
     names = facts.names.items()
     found |= {f"ct_{name}": 1.0 for v, name in names if v is linearized.outputs[0]}
-    known.update((var, known[atom]) for var, atom in transposed.inputs)
+    known.update((var, known[atom]) for var, atom in transposed.inputs if atom in known)
     for step in transposed.pulled:
-        for eqn in step.written:
+        for eqn in filter(runs, step.written):
 
             def text(eqn: JaxprEqn = eqn) -> str:
                 names = (
@@ -334,13 +371,16 @@ def run(
                 look(value, "backward", step.place, text)
         ends = [*step.parts, *((var, eqn.outvars[0]) for var, eqn in step.sums)]
         for var, atom in ends:
-            found[f"ct_{told.linear_names[var]}"] = read(atom, known)
+            if is_known(atom, known):
+                found[f"ct_{told.linear_names[var]}"] = read(atom, known)
     if by_xla:
         result = np.asarray(read(linearized.outputs[0], known))
         recording.result = f"{float(result):.6g}"
     recording.first = list(first.values())
     for var, parts in told.parts.items():
         for number, (_, atom) in enumerate(parts if len(parts) > 1 else []):
+            if not is_known(atom, known):
+                continue
             found[part_of(f"ct_{told.linear_names[var]}", number)] = read(atom, known)
     recording.values = rows_or_means(found)
     recording.types = {

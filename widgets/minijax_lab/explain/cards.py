@@ -33,7 +33,7 @@ from minijax.lax import linalg
 from minijax.random import key as new_key
 from minijax.transforms.differentiation import jvp, vjp
 from minijax.transforms.vectorization import vmap
-from minijax_lab.explain.formulas import formulas_of
+from minijax_lab.explain.formulas import formulas_of, why_no_formula
 from minijax_lab.explain.levels import target_named
 from minijax_lab.explain.recording import Recording
 from minijax_lab.explain.source import defined_in, record_block
@@ -215,7 +215,8 @@ class CardRecording(Recording):
     # The example's arguments and results, where they are small arrays of numbers.
     inputs: list[SmallArray] = field(default_factory=list)
     outputs: list[SmallArray] = field(default_factory=list)
-    # Formulas of the example's derivative, forwards and backwards, read off the rules.
+    # Formulas of the example's derivative, forwards and backwards, read off the rules,
+    # or a sentence that says why there are none.
     derivative: list[str] = field(default_factory=list)
     target: str = "cpu"  # the machine that it was compiled for
 
@@ -295,6 +296,16 @@ def record_card(name: str | Primitive, target: str = "cpu") -> CardRecording:
     derivative: list[str] = []
     if used is not None and used[1] and all(of_floats(arg) for arg in used[1]):
         derivative = formulas_of(name, *used)
+    if not derivative:
+        has_jvp = has_rule(primitive.jvp) or primitive.jvp_terms is not None
+        made = (
+            equation_of(make_jaxpr(used[0])(*used[1]).jaxpr, primitive)
+            if used
+            else None
+        )
+        types = [v.aval.str_short(True) for v in made.outvars] if made else []
+        kind = kind_of(primitive)
+        derivative = [why_no_formula(primitive, kind, has_jvp, types)]
     rules = rules_of(primitive, *(used or (None, ())))
     for rule in rules:
         if rule[0] == "lowering" and rule[1] == HAS_RULE and used is not None:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from minijax.compile.jit_api import make_jaxpr
-from minijax.core.language import Jaxpr, JaxprEqn, Literal, ShapedArray
+from minijax.core.language import Jaxpr, JaxprEqn, Literal, Primitive, ShapedArray
 from minijax.transforms.differentiation import jvp, vjp
 from minijax_lab.explain.stated_formulas import STATED
 
@@ -92,6 +92,36 @@ def derivatives(function: Callable[..., Any], args: tuple) -> list[str]:
     except Exception:  # a rule that declines this example has no formula either
         return []
     return found if all(len(text) <= LONGEST for text in found) else []
+
+
+def why_no_formula(
+    primitive: Primitive, kind: str, has_jvp: bool, results: list[str]
+) -> str:
+    """Why a card has no formula, in a sentence, from the primitive's rules.
+
+    `kind` is how it is differentiated, `results` are the types of its example's
+    results, if it has one.
+    """
+    reasons = primitive.reasons
+    if kind == "program":
+        return "no formula: it is differentiated as the program inside of it is"
+    if kind == "linear":
+        return (
+            "no formula: it is linear, so that its derivative is the same operation on "
+            "the tangent, and backwards its transpose on the cotangent"
+        )
+    if "jvp" in reasons:
+        return f"no formula: {reasons['jvp']}"
+    if "always zero" in reasons.get("transpose", ""):
+        whole = [one for one in results if not re.match(r"(f|bf|c)\d", one)]
+        if whole:
+            dtype = whole[0].partition("[")[0]
+            return f"no formula: its results are {dtype}, and only floats have tangents"
+        return "no formula: its derivative is zero wherever there is one"
+    if not has_jvp:
+        return "no formula: it has no rule for a derivative"
+    why = reasons.get("transpose", "its rule computes it")
+    return f"no short formula: {why}"
 
 
 def atomic(node: ast.expr) -> str:

@@ -73,17 +73,22 @@ class Reader:
 
 def rows_or_means(values: Mapping[str, Any]) -> dict[str, Values]:
     """The numbers of arrays by their names, as rows: of a large one, and of one with a
-    long side, the means of blocks; axes before the last stand under one another."""
+    long side, the means of blocks; axes before the last stand under one another. Where
+    the cells are too many for a page, the larger arrays have larger blocks."""
     cells = FEW if len(values) <= MANY else FEWER
+    sizes = {name: get_aval(value).size for name, value in values.items()}
     found = {}
-    for name, value in values.items():
-        aval = get_aval(value)
-        if not (rows := rows_of(value)) and is_real(aval) and aval.size:
-            most = MOST_SHOWN if is_small(aval) else cells
-            rows = held_by(np.asarray(value), most).rows
+    left = MOST_CELLS
+    for name in sorted(values, key=sizes.__getitem__):
+        aval, few = get_aval(values[name]), left < MOST_SHOWN**2
+        rows = [] if few and sizes[name] > FEWER**2 else rows_of(values[name])
+        if not rows and is_real(aval) and aval.size:
+            most = FEWER if few else MOST_SHOWN if is_small(aval) else cells
+            rows = held_by(np.asarray(values[name]), most).rows
         if rows:
             found[name] = rows
-    return found
+            left -= len(rows) * len(rows[0])
+    return {name: found[name] for name in values if name in found}
 
 
 def has_numbers(leaf: Any) -> bool:

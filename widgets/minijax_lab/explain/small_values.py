@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -23,13 +23,13 @@ from minijax_lab.explain.recording import is_installed
 
 # Arrays of at most so many rows and columns have their numbers shown.
 MOST_SHOWN = 32
-# Without being asked, only programs of so many equations and numbers are run.
+# Without being asked, only so many equations are run, that make so many numbers.
 MOST_EQUATIONS = 200
 MOST_NUMBERS = 2**22
-# Of so many multiplications or other steps of arithmetic, and, where an array has more
-# than `MOST_SHOWN` rows and columns, of so many operations that XLA has to compile.
+# Of so many multiplications or other steps of arithmetic, and of so many different
+# operations that XLA has to compile.
 MOST_WORK = 3 * 10**7
-MOST_COMPILED = 60
+MOST_COMPILED = 20
 UNKNOWN = frozenset(
     "while pure_callback pallas_call ffi_call call_exported custom_linear_solve".split()
 )
@@ -61,48 +61,82 @@ def is_small(aval: Any) -> bool:
     return is_real(aval) and aval.size <= MOST_SHOWN**2
 
 
-def cheap_inputs(leaves: Sequence[Any]) -> list[np.ndarray] | None:
-    """Copies of arguments; None unless all of them are arrays of real numbers with
-    values, together not too many."""
+def cheap_inputs(leaves: Sequence[Any]) -> list[np.ndarray | None]:
+    """Copies of arguments, the small ones first, together not too many numbers; None
+    for those that are left, and for what is no array of real numbers with values."""
+    found: list[np.ndarray | None] = [None] * len(leaves)
+    sizes = {}
+    for place, leaf in enumerate(leaves):
+        if isinstance(leaf, (Array, np.ndarray, np.generic, int, float)):
+            aval = get_aval(leaf)
+            if is_real(aval):
+                sizes[place] = aval.size
     count = 0
-    for leaf in leaves:
-        if not isinstance(leaf, (Array, np.ndarray, np.generic, int, float)):
-            return None
-        aval = get_aval(leaf)
-        if not is_real(aval):
-            return None
-        count += aval.size
-    return [np.array(leaf) for leaf in leaves] if count <= MOST_NUMBERS else None
+    for place, size in sorted(sizes.items(), key=lambda item: item[1]):
+        count += size
+        if count <= MOST_NUMBERS:
+            found[place] = np.array(leaves[place])
+    return found
 
 
-def why_not_unasked(eqns: Sequence[JaxprEqn]) -> str | None:
-    """Why equations are not run unasked: what is said of it, "" if nothing needs to be.
-    None if running them costs little: few, of not too many real numbers and steps,
-    without effects, calls of Python and loops of many or unknown length; so in their
-    programs too."""
-    if numbers_made(eqns) > MOST_NUMBERS:
+def unread(leaves: Sequence[Any], found: Sequence[np.ndarray | None]) -> str:
+    """Which arguments are not read for their size, in words; "" if none."""
+    sizes = [
+        leaf.size
+        for leaf, value in zip(leaves, found)
+        if value is None and isinstance(leaf, (Array, np.ndarray))
+        if is_real(get_aval(leaf))
+    ]
+    return f"an array of {max(sizes):,} numbers is not read unasked" if sizes else ""
+
+
+class Unasked:
+    """Chooses which equations run though nobody asked for values: where all that they
+    read is known, as long as all together cost little.
+
+    An equation is left that has effects, calls Python, makes other than real numbers,
+    or loops many or an unknown number of times; so are those of its programs. Of a
+    program of very many equations none runs. `why` says what was left, and why.
+    """
+
+    def __init__(self, known: Iterable[Any], why: str = "") -> None:
+        self.known = set(known)
+        self.why = why
+        self.numbers = self.steps = 0.0
+        self.compiled: set[tuple[Any, ...]] = set()
+
+    def chosen(self, eqns: Sequence[JaxprEqn]) -> set[int]:
+        """The ids of those that run, of equations in their order."""
+        if len(eqns) > MOST_EQUATIONS:
+            return set()
+        found = set()
+        for eqn in eqns:
+            if all(isinstance(v, Literal) or v in self.known for v in eqn.invars):
+                why = self.why_left(eqn)
+                if not why:
+                    found.add(id(eqn))
+                    self.known.update(eqn.outvars)
+                self.why = self.why or why
+        return found
+
+    def why_left(self, eqn: JaxprEqn) -> str:
+        """Why an equation is left; "" for one that runs, whose cost is noted then."""
+        name = eqn.primitive.name
+        numbers = self.numbers + numbers_made([eqn])
+        if numbers > MOST_NUMBERS:
+            return f"{name} is not run unasked"
+        steps = self.steps + steps_of([eqn])
+        if steps > MOST_WORK:
+            return f"with {name} there are about {steps:.0e} steps of arithmetic"
+        compiled = set(self.compiled)
+        if eqn.primitive.meaning is None:  # computed by XLA, not by NumPy
+            types = (v.aval.str_short() for v in (*eqn.invars, *eqn.outvars))
+            programs = map(id, jaxprs_in_params(eqn.params))
+            compiled.add((name, *programs, *types))
+        if len(compiled) > MOST_COMPILED:
+            return f"XLA would have to compile more than {MOST_COMPILED} operations"
+        self.numbers, self.steps, self.compiled = numbers, steps, compiled
         return ""
-    steps = steps_of(eqns)
-    if steps > MOST_WORK:
-        return f"running the program takes about {steps:.0e} steps of arithmetic"
-    every = list(all_equations(eqns))
-    if all(is_small(v.aval) for eqn in every for v in (*eqn.invars, *eqn.outvars)):
-        return None
-    kinds = {
-        (eqn.primitive.name, *(v.aval.str_short() for v in (*eqn.invars, *eqn.outvars)))
-        for eqn in every
-    }
-    if len(kinds) > MOST_COMPILED:
-        return f"XLA would have to compile {len(kinds)} different operations"
-    return None
-
-
-def all_equations(eqns: Sequence[JaxprEqn]) -> Iterator[JaxprEqn]:
-    """Equations, and those of the programs in them."""
-    for eqn in eqns:
-        yield eqn
-        for jaxpr in jaxprs_in_params(eqn.params):
-            yield from all_equations(jaxpr.eqns)
 
 
 def steps_of(eqns: Sequence[JaxprEqn]) -> float:

@@ -182,6 +182,11 @@ STATED: dict[str, list[str]] = {
         "ct_x = V @ diag(ct) @ V.T",
         "V = eigh(x)[1]",
     ],
+    "fft": [
+        "d fft(complex(x, y)) = fft(complex(dx, dy))",
+        "ct_x = real(fft(ct))",
+        "ct_y = -imag(fft(ct))",
+    ],
     "lu": [
         "d lu(x)[0] = L @ tril(M, -1) + triu(M) @ U",
         "ct_x = zeros((3, 3)).at[p].set(inv(L).T @ N @ inv(U).T)",

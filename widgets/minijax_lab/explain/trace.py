@@ -15,7 +15,7 @@ import io
 import re
 import sys
 import types
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from threading import get_ident
 from typing import Any
@@ -51,13 +51,14 @@ from minijax_lab.explain.recording import (
     span_text,
 )
 from minijax_lab.explain.small_values import (
+    Unasked,
     Values,
     cheap_inputs,
     check_choice,
     compute,
     copies,
+    unread,
     why_not,
-    why_not_unasked,
 )
 from minijax_lab.explain.statements import is_plain_statement, statements_of
 
@@ -255,21 +256,18 @@ class _Watch:
         self.find_leaks()
         # A global may hold something else when a view first reads the recording.
         known = names_of_values(self.function)
-        given: list[Any] | None = None
-        unasked = ""
+        given: Given | None = None
+        leaves = tree_leaves((args, kwargs))
         if values:
-            given = copies(tree_leaves((args, kwargs)))
+            given = Given(copies(leaves), copies(closed.consts))
         elif values is None:
-            given = cheap_inputs(tree_leaves((args, kwargs)))
-            reason = why_not_unasked(closed.eqns) if given is not None else None
-            if reason is not None:
-                given, unasked = None, reason
-
-        consts = copies(closed.consts) if given is not None else []
+            read, consts = cheap_inputs(leaves), cheap_inputs(closed.consts)
+            given = Given(read, consts)
+            given.choose(closed, unread([*leaves, *closed.consts], [*read, *consts]))
 
         def finish() -> TraceRecording:
-            made = self.recording(closed, known, given, consts)
-            made.unasked = unasked
+            made = self.recording(closed, known, given)
+            made.unasked = given.unasked if given is not None else ""
             return made
 
         return later(TraceRecording, finish)
@@ -534,8 +532,7 @@ class _Watch:
         self,
         closed: ClosedJaxpr | None,
         known: dict[int, str],
-        given: list[np.ndarray] | None = None,
-        consts: Iterable[Any] = (),
+        given: Given | None = None,
     ) -> TraceRecording:
         """All that was seen, with the names that the printer gives to variables."""
         jaxpr = closed.jaxpr if closed is not None else self.unfinished()
@@ -598,7 +595,7 @@ class _Watch:
         first_leak = len(steps) - len(self.kept) if self.kept else 0
         kinds = ("equation", "error")
         telling = [i for i, step in enumerate(steps) if step.kind in kinds]
-        values, no_values = values_of(closed, given, consts, recorder, printed)
+        values, no_values = values_of(closed, given, recorder, printed)
         return TraceRecording(
             call=call,
             headline=headline,
@@ -688,10 +685,33 @@ def constants_of(
     return found
 
 
+@dataclass
+class Given:
+    """What a program is run on, None for what is not read; `chosen` are the ids of the
+    equations that run (None: all), `unasked` is why others do not."""
+
+    inputs: Sequence[Any]
+    consts: Sequence[Any]
+    chosen: set[int] | None = None
+    unasked: str = ""
+
+    def known(self, closed: ClosedJaxpr) -> dict[Any, Any]:
+        """The values of a program's variables before it runs."""
+        found = dict(zip(closed.jaxpr.constvars, self.consts, strict=True))
+        found.update(zip(closed.jaxpr.invars, self.inputs, strict=True))
+        return {var: value for var, value in found.items() if value is not None}
+
+    def choose(self, closed: ClosedJaxpr, why: str) -> None:
+        """Chooses what runs though nobody asked for values; `why` is what is known to
+        be left before."""
+        unasked = Unasked(self.known(closed), why)
+        self.chosen = unasked.chosen(closed.eqns)
+        self.unasked = unasked.why
+
+
 def values_of(
     closed: ClosedJaxpr | None,
-    given: list[Any] | None,
-    consts: Iterable[Any],
+    given: Given | None,
     recorder: Recorder,
     printed: JaxprRecording,
 ) -> tuple[dict[str, Values], str]:
@@ -699,13 +719,13 @@ def values_of(
     raised."""
     if closed is None or given is None:
         return {}, ""
-    found = dict(zip(closed.jaxpr.constvars, consts, strict=True))
-    found.update(zip(closed.jaxpr.invars, given, strict=True))
+    found = given.known(closed)
     rows: dict[str, Values] = {}
 
     def run() -> None:
         for eqn in closed.eqns:
-            compute(eqn, found)
+            if given.chosen is None or id(eqn) in given.chosen:
+                compute(eqn, found)
         known = {
             printed.variables[number].name: found[var]
             for var, number in recorder.variable_ids.items()

@@ -1,0 +1,75 @@
+"""Where the columns of the picture of `see.grad` stand, its steps and its keys."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from textwrap import wrap
+
+from minijax_lab.explain.backward_rows import GradSum
+from minijax_lab.explain.residuals import Residual
+from minijax_widgets.grad_bands import Band
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Where the columns stand, in pixels."""
+
+    width: float
+    label: float
+    forward: float
+    kept: float
+    kept_width: float
+    cotangent: float
+    gradients: float
+    indent: float
+    scale: float
+    side: float  # of the largest residual
+
+    @property
+    def wide(self) -> bool:
+        """Whether there is room for formulas on both sides."""
+        return self.width > 600
+
+
+WIDE = Layout(1040, 30, 284, 358, 236, 676, 764, 22, 1.0, 56)
+MIDDLE = Layout(690, 30, 188, 244, 164, 430, 506, 16, 0.8, 48)
+NARROW = Layout(300, 60, 46, 80, 88, 200, 240, 4, 0.55, 54)
+
+
+@dataclass
+class Steps:
+    """In which step a band is passed downwards and upwards, and the turn between.
+
+    `again` is the step that the last one shows once more, with the finished picture.
+    """
+
+    down: dict[str, int] = field(default_factory=dict)
+    up: dict[str, int] = field(default_factory=dict)
+    sums: dict[tuple[str, str], int] = field(default_factory=dict)
+    turn: int = 0
+    again: int | None = None
+
+
+def path_of(band: Band) -> str:
+    """What tells the names of a band's program from those of other programs."""
+    return band.key.rpartition(":")[0]
+
+
+def residual_key(band: Band, residual: Residual) -> str:
+    """The key of a residual's box."""
+    return f"r{path_of(band)}/{residual.id}"
+
+
+def sum_key(band: Band, found: GradSum) -> str:
+    """The key of a sum of cotangents."""
+    return f"s{path_of(band)}/{found.name}"
+
+
+def folded(formulas: str, room: int) -> list[str]:
+    """Returns formulas in at most two lines of so many letters."""
+    if len(formulas) <= room:
+        return [formulas]
+    at = formulas.rfind(" ; ", 0, room - 1)
+    if at >= 0 and len(formulas) - at - 3 <= room:
+        return [formulas[: at + 2], formulas[at + 3 :]]
+    return wrap(formulas, room, max_lines=2, placeholder="...")
