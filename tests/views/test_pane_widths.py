@@ -55,3 +55,20 @@ def test_code_stands_beside_the_picture_of_a_kernel(page, width):
     assert abs(picture["y"] - code["y"]) < 2 and code["x"] > picture["x"] + 400
     drawn = page.locator("svg.mj-scene:not([hidden])").bounding_box()
     assert drawn["width"] <= picture["width"] + 1
+
+
+def test_a_view_that_is_moved_keeps_its_style(page):
+    """Into a shadow root, and into another document: each has its own style sheets."""
+    padding = """async root => {
+        await new Promise(done => setTimeout(done, 200));
+        return root.ownerDocument.defaultView.getComputedStyle(root).paddingLeft }"""
+    view = page.locator(".mj-live").element_handle()
+    before = view.evaluate(padding)
+    view.evaluate("""root => {
+        const host = document.body.appendChild(document.createElement("div"));
+        host.attachShadow({mode: "open"}).append(root) }""")
+    assert view.evaluate(padding) == before == "12px"
+    view.evaluate("""root => {
+        const made = document.body.appendChild(document.createElement("iframe"));
+        made.contentDocument.body.append(root) }""")
+    assert view.evaluate(padding) == before

@@ -242,10 +242,12 @@ class PropagationView(View):
         return value.step + 1
 
     def scene(self, sizes: Sizes) -> Scene:
-        """Returns the values one under another, and the mesh."""
+        """Returns the values one under another, and the mesh beside or above them."""
         record = self.recording
         scene = Scene(sizes.width, 100, label=record.headline)
         y = 6.0
+        if not sizes.beside:
+            y = self.draw_held(scene, 60, 40, sizes) + 22
         middles: dict[int, float] = {}
         text_x = 190.0 if sizes.beside else 30.0
         shown = [record.values[number].placed for number in self.drawn]
@@ -275,8 +277,9 @@ class PropagationView(View):
                     )  # fmt: skip
                 y += tall + 10
         self.draw_steps(scene, middles)
-        mesh_x, mesh_y = (620.0, 40.0) if sizes.beside else (60.0, y + 40)
-        low = self.draw_held(scene, mesh_x, mesh_y, sizes)
+        mesh_x, low = 620.0, y
+        if sizes.beside:
+            low = self.draw_held(scene, mesh_x, 40, sizes)
         unasked = [value for value in record.values if value.unasked]
         for value in unasked[:2]:
             at_x = mesh_x - 40 if sizes.beside else 24.0

@@ -311,7 +311,8 @@ def brief(text: str, room: float) -> str:
     if fits(text) or not text.isidentifier():
         return fitting(text, room)
     words = [WORDS.get(word, short(word)) for word in text.split("_")]
-    told = ["_".join(words[:count]) for count in range(len(words), 0, -1)]
+    counts = [n for n in range(len(words), 0, -1) if words[n - 1] != "in"]
+    told = ["_".join(words[:count]) for count in counts]
     return next((one for one in told if fits(one)), fitting(text, room))
 
 

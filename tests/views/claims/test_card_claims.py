@@ -9,6 +9,7 @@ import pytest
 from jax._src.interpreters import ad
 
 import minijax
+import minijax.numpy.fft  # its primitive is in the table from now on
 import minijax_widgets as see
 from minijax.core.language import all_primitives
 from minijax_lab.explain import cards

@@ -30,6 +30,7 @@ test("a place along an axis has a step", () => {
 });
 
 test("a slider for each axis goes to its step and follows the others", () => {
+  window.ResizeObserver ??= class { observe() {} } as unknown as typeof ResizeObserver;
   const root = document.createElement("div");
   document.body.append(root);
   const player = new Player(root, frame);

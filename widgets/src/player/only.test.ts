@@ -96,7 +96,7 @@ describe("a filter", () => {
     expect(state.to(state.step - 1)).toBe(true);
     expect(state.step).toBe(0);
     expect(state.to(state.step - 1)).toBe(false);
-    expect(state.to(state.last)).toBe(true);
+    expect(state.to(state.lastStep)).toBe(true);
     expect(state.step).toBe(2);
     expect(state.countLeft).toBe(2);
     expect(state.shown(0)[3]).toBe(false);

@@ -134,6 +134,8 @@ export class Player {
       top.append(box);
     }
     dress(root, RULES);
+    // In another document, or a shadow root, there may be no rules yet.
+    new ResizeObserver(() => dress(root, RULES)).observe(root);
     root.append(top, this.#panesBox, this.#textBox);
     this.#drawPanes();
     this.#keys = this.#allKeys().filter(([, , when]) => when);
@@ -192,7 +194,7 @@ export class Player {
     label(bar, "steps");
     const { state } = this;
     this.#slider.type = "range";
-    this.#slider.max = String(state.last);
+    this.#slider.max = String(state.lastStep);
     label(this.#slider, "step");
     listen(this.#slider, "input", () => this.goTo(Number(this.#slider.value)));
     const speed = element("select");
@@ -218,7 +220,7 @@ export class Player {
         this.#button("back", "<", "one step back", () => this.goTo(state.step - 1)),
         this.#slider,
         this.#button("forward", ">", "one step on", () => this.goTo(state.step + 1)),
-        this.#button("last", ">|", "last step", () => this.goTo(state.last)),
+        this.#button("last", ">|", "last step", () => this.goTo(state.lastStep)),
         this.#button("play", "play", "play", () => this.#play(!this.#timer)),
         speed,
       );
@@ -230,7 +232,7 @@ export class Player {
       this.#button("search", "/", "search", () => this.#openSearch()),
     );
     if (this.frame.only) {
-      if (state.last) {
+      if (state.lastStep) {
         this.#drawChoices();
         bar.append(this.#onlyBox);
       }
@@ -662,7 +664,7 @@ export class Player {
     this.#say(step?.detail ?? "", step?.s === "error");
     if (this.#buttons.first) {
       this.#buttons.first.disabled = this.#buttons.back!.disabled = state.step === 0;
-      this.#buttons.last!.disabled = this.#buttons.forward!.disabled = state.step === state.last;
+      this.#buttons.last!.disabled = this.#buttons.forward!.disabled = state.step === state.lastStep;
     }
     if (this.#strip) {
       this.#strip.replaceChildren(element("b", "", frame.live!));
@@ -870,15 +872,15 @@ export class Player {
     const folds = this.#panes.some((drawn) => drawn.folds);
     const hidden = this.#hasParameters();
     const keys: Keys[] = [
-      ["Left Right", "step", state.last, () => this.goTo(state.step - 1), () => this.goTo(state.step + 1)],
-      ["Home End", "first and last step", state.last, () => this.goTo(0), () => this.goTo(state.last)],
-      ["Space", "play, stop", state.last, () => this.#play(!this.#timer)],
+      ["Left Right", "step", state.lastStep, () => this.goTo(state.step - 1), () => this.goTo(state.step + 1)],
+      ["Home End", "first and last step", state.lastStep, () => this.goTo(0), () => this.goTo(state.lastStep)],
+      ["Space", "play, stop", state.lastStep, () => this.#play(!this.#timer)],
       ["Up Down", "row", rows.length, () => this.#moveRow(-1), () => this.#moveRow(1)],
       ["Enter", "open or fold the row", folds || hidden, () => this.#toggleRow()],
       [
         "[ ]",
         "group",
-        state.last && rows.some(({ s, go }) => s === "group" && go !== undefined),
+        state.lastStep && rows.some(({ s, go }) => s === "group" && go !== undefined),
         () => this.#goToGroup(-1),
         () => this.#goToGroup(1),
       ],
@@ -993,10 +995,10 @@ export class Player {
     if (this.#timer) clearInterval(this.#timer);
     this.#timer = null;
     if (on) {
-      if (this.state.step === this.state.last) this.goTo(0);
+      if (this.state.step === this.state.lastStep) this.goTo(0);
       this.#timer = setInterval(() => {
         this.goTo(this.state.step + 1);
-        if (this.state.step === this.state.last || !this.root.isConnected) this.#play(false);
+        if (this.state.step === this.state.lastStep || !this.root.isConnected) this.#play(false);
       }, 1000 / this.#speed);
     }
     if (this.#buttons.play) {

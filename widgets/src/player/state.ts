@@ -171,12 +171,12 @@ export class State {
     this.folded = frame.panes.map(foldedAtFirst);
   }
 
-  get last(): number {
+  get lastStep(): number {
     return Math.max(0, this.frame.steps.length - 1);
   }
 
   to(step: number): boolean {
-    let next = clamp(step, 0, this.last);
+    let next = clamp(step, 0, this.lastStep);
     if (this.left) next = nearest(this.left, next, next < this.step ? -1 : 1);
     if (next === this.step) return false;
     this.step = next;

@@ -113,8 +113,8 @@ _pre-wrap;overflow-wrap:anywhere}
 ?#listing ':not(:only-child){width:&first}
 ?#listing td.rail:last-child{max-width:0;min-width:calc(&last + 20px);overflow:hidden;
 text-overflow:ellipsis}
-?#table td.hang{padding-left:calc(var(--mj-at,8px) + &hang*1ch);
-text-indent:calc(&hang*-1ch)}
+?#table td.hang{--mj-i:min(&hang*1ch,40cqw);padding-left:calc(var(--mj-at,8px) + &i);
+text-indent:calc(-1*&i)}
 ?.changed{|&residual-wash;border-radius:3px;box-shadow:0 0 0 1px &residual}
 ?#table td[data-sized]{text-align:right}
 ?^later :not(mark){color:&constant}
@@ -232,7 +232,7 @@ stroke-linecap:round;stroke-linejoin:round}
 ?[hidden]{display:none!important}
 @media (prefers-reduced-motion:no-preference){?g.mark{transition:transform 160ms ease-out,opacity 160ms ease-out}
 ?mark{transition:background 160ms ease-out}}
-@media print{.pane{max-height:none!important}}
+@media print{.pane{max-height:none!important}?:is(button,select,input,.map){display:none}}
 @container (max-width:640px){
 ?#tiles tr{display:block}
 .panes{flex-direction:column}
