@@ -23,7 +23,7 @@ function hash(text) {
 
 // Names of our own properties, which neither a frame's JSON nor the document has: short.
 const OWN =
-  /^(state|stage|goTo|scrollToLit|choose|remember|relight|reveal|shown|folded|hits|hit|countLeft|near|say|drawing|holder|small|section|folds|timer|parts|step|group|mark|svg|over|root|options|onChange|frame|tokens|body|main|least|likes|before|selected|lastStep)$/;
+  /^(state|stage|goTo|scrollToLit|choose|remember|relight|reveal|shown|folded|hits|hit|countLeft|near|say|drawing|holder|small|section|folds|timer|parts|step|group|mark|svg|over|root|options|onChange|frame|tokens|body|main|least|likes|before|selected|lastStep|faint|moved)$/;
 
 // The rules of the style sheet need no line ends.
 const style = {

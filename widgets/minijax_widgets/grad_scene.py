@@ -141,7 +141,8 @@ class Picture:
             heights[-1] += self.under(band) if self.layout.wide else 0
         title = 20 if band.title else 0
         if self.layout.wide:
-            return max(max(heights) + 20, 46) + title
+            own = 46 + LINE * (len(self.label(band)) - 1)
+            return max(max(heights) + 20, own) + title
         return LABEL + max(heights) + 16 + title
 
     def formulas(self, band: Band) -> list[str]:
@@ -151,6 +152,21 @@ class Picture:
             return []
         told = " ; ".join(back.text for back in row.backward)
         return folded(told, int((self.layout.width - self.layout.cotangent - 56) / 7.4))
+
+    def label(self, band: Band) -> list[str]:
+        """The lines that name a band on the left."""
+        layout = self.layout
+        end = layout.forward - 44 if layout.wide else layout.cotangent - 4
+        room = int((end - layout.label) / 7.4)
+        if layout.wide:
+            return folded(band.label, room)
+        # What tells a layer from those like it stands first.
+        label = band.label.removeprefix("return ")
+        if band.alike:
+            label = f"{band.alike:,} x {label}"
+        elif band.visit:
+            label = f"{band.visit} {label}"
+        return [cut(label, room)]
 
     def under(self, band: Band) -> float:
         """How far below the top of a band its gradients stand: under its formulas."""
@@ -382,26 +398,18 @@ class Picture:
             y, height = y + 20, height - 20
         row = band.cotangent
         left = layout.label + indent
-        end = layout.forward - 44 if layout.wide else layout.cotangent - 4
-        room = int((end - layout.label) / 7.4)
-        label = band.label
-        if not layout.wide:
-            # What tells a layer from those like it stands first.
-            label = label.removeprefix("return ")
-            if band.alike:
-                label = f"{band.alike:,} x {label}"
-            elif band.visit:
-                label = f"{band.visit} {label}"
-        scene.text(
-            left, y + 17, cut(label, room),
-            size=12, mono=True, key=keys[0], at=down, go=down, tell=band.label,
-            ground=ground,
-        )  # fmt: skip
+        label = self.label(band)
+        for number, said in enumerate(label):
+            scene.text(
+                left, y + 17 + LINE * number, said,
+                size=12, mono=True, key=keys[0], at=down, go=down, tell=band.label,
+                ground=ground,
+            )  # fmt: skip
         if layout.wide and band.source:
             scene.note(
                 left,
-                y + 34,
-                cut(band.source, int((end - layout.label) / 6.8)),
+                y + 17 + LINE * len(label),
+                cut(band.source, int((layout.forward - 44 - layout.label) / 6.8)),
                 size=11,
                 mono=True,
                 at=down,

@@ -78,7 +78,7 @@ class PassesView(View):
         changes = Pane("what the passes changed", self.rows(), kind="listing")
         return self.picture(
             [
-                scene_pane(self.scene, 690, 370),
+                scene_pane(self.scene, 690, 300),
                 changes,
             ],
             steps,
@@ -115,18 +115,20 @@ class PassesView(View):
         return rows
 
     def scene(self, width: float) -> Scene:
-        """Returns a row for each pass, with what it changed as bars."""
+        """Returns a row for each pass, with what it changed as bars: beside its name,
+        or on a narrow page below."""
         record = self.recording
         shown = record.passes[:MOST_PASSES]
         wide = width > 560
-        names = 250.0 if wide else 150.0
+        names = 250.0 if wide else width - 8
         most = max((each.changes for each in shown), default=1) or 1
         largest = max([len(record.first), *(each.instructions for each in shown)])
-        room = (width - names - 30) * (0.46 if wide else 0.9)
-        start = 12 + names
+        room = (width - names - 30) * 0.46 if wide else width - 30
+        start = 12 + names if wide else 8.0
+        tall = ROW if wide else 2 * ROW
         size_at = start + room + 60
         size_room = width - size_at - 60
-        scene = Scene(width, 40 + ROW * len(shown) + 14, "XLA's passes")
+        scene = Scene(width, 40 + tall * len(shown) + 14, "XLA's passes")
         at = start
         for text, role, filled in (
             ("new", "value", True),
@@ -140,7 +142,7 @@ class PassesView(View):
             said = "instructions in the program"
             scene.note(size_at, 19, said)
         for number, each in enumerate(shown):
-            y = 34 + number * ROW
+            y = 34 + number * tall
             key, told = f"p{number}", self.detail(number)
             scene.box(
                 8,
@@ -154,6 +156,7 @@ class PassesView(View):
                 says=told,
             )
             x = start
+            y += tall - ROW
             for count, role, filled in (
                 (len(each.added), "value", True),
                 (len(each.altered), "value", False),

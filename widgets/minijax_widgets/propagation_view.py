@@ -283,7 +283,7 @@ class PropagationView(View):
         unasked = [value for value in record.values if value.unasked]
         for value in unasked[:2]:
             at_x = mesh_x - 40 if sizes.beside else 24.0
-            low = self.draw_advice(scene, value, at_x, low + 20)
+            low = self.draw_advice(scene, value, at_x, low + 20, sizes)
         scene.end_at(max(y, low) + 8)
         return scene
 
@@ -302,8 +302,12 @@ class PropagationView(View):
         key = f"v{number}"
         lines_y = y + 14
         loud = "miss" if value.unasked else "constant"
+        said = [self.how(value)]
         if not sizes.beside:
-            y += 36 + 18 * bool(value.line)
+            room = sizes.width - text_x - 4
+            letters = int(room / text_width("n", 13, weight=600))
+            said = wrap(said[0], letters)
+            y += 18 + 18 * len(said) + 18 * bool(value.line)
         at = self.step_of(value)
         placed, x = value.placed, left - side_room(value.placed)
         right, low = draw_array(
@@ -314,22 +318,21 @@ class PropagationView(View):
         scene.text(
             x, lines_y + 6, title, size=14, weight=700, mono=True, key=key, go=at
         )
-        said = self.how(value)
-        if sizes.beside and x + text_width(said, 13, weight=600) > TEXT_END:
+        if sizes.beside and x + text_width(said[0], 13, weight=600) > TEXT_END:
             # The bytes get a line of their own, and the mesh keeps its place.
-            said, _, each = said.rpartition(", ")
+            first, _, each = said[0].rpartition(", ")
+            said = [first, each]
+        for one in said:
+            scene.text(x, lines_y + 25, one, role=loud, size=13, weight=600, at=at)
             lines_y += 18
-            scene.text(x, lines_y + 25, each, role=loud, size=13, weight=600, at=at)
-            scene.text(x, lines_y + 7, said, role=loud, size=13, weight=600, at=at)
-        else:
-            scene.text(x, lines_y + 25, said, role=loud, size=13, weight=600, at=at)
+        lines_y -= 18
         if value.line:
             room = 38 if sizes.beside else 36
             scene.note(x, lines_y + 43, cut(value.line, room), mono=True)
         return max(low, lines_y + 48)
 
     def draw_advice(
-        self, scene: Scene, value: ProgramValue, x: float, y: float
+        self, scene: Scene, value: ProgramValue, x: float, y: float, sizes: Sizes
     ) -> float:
         """Draws what nobody asked for; returns the lower end."""
         placed = value.placed
@@ -339,14 +342,15 @@ class PropagationView(View):
             f"would leave {placed.better_bytes:,} B on each device",
             f"instead of {placed.each:,} B",
         ]
-        wide, tall = 296.0, 20.0 * len(lines) + 14
+        wide, tall = min(296.0, sizes.width - 28), 20.0 * len(lines) + 14
         key = [f"v{self.recording.values.index(value)}"]
         scene.band(y, tall, role="miss", x=x, w=wide, key=key, label=self.advice(value))
         for count, one in enumerate(lines):
             bold = 700 if not count else 400
             size = 15 if not count else 13
             scene.text(
-                x + 12, y + 23 + 20 * count, cut(one, 40), role="miss", size=size,
+                x + 12, y + 23 + 20 * count, cut(one, int(wide / 7.4)), role="miss",
+                size=size,
                 weight=bold, mono=count == 1,
             )  # fmt: skip
         return y + tall

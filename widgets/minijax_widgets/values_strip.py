@@ -61,10 +61,12 @@ class Strip:
     above: float = ABOVE
 
     def panes(self, no_values: str, unasked: str = "") -> list[Pane]:
-        """Returns the strip as a pane, and why values are missing: what running the
-        program raised, or what it would cost; none if no one asked for any."""
+        """Returns the strip as a pane if some step computes a known value, and why
+        values are missing: what running the program raised, or what it would cost;
+        none if no one asked for any."""
         told, look = "", ""
-        some = any(self.values.values())
+        made = [name for flow in self.flows if flow.reads for name in flow.makes]
+        some = any(map(self.values.get, made))
         if unasked:
             told = f"{'some' if some else 'no'} values: {unasked}; values=True shows "
             told += "all" if some else "what arrays hold"

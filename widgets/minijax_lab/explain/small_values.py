@@ -108,6 +108,7 @@ class Unasked:
     def chosen(self, eqns: Sequence[JaxprEqn]) -> set[int]:
         """The ids of those that run, of equations in their order."""
         if len(eqns) > MOST_EQUATIONS:
+            self.why = self.why or f"{len(eqns):,} equations are not run unasked"
             return set()
         found = set()
         for eqn in eqns:

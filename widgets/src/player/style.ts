@@ -63,7 +63,7 @@ const WRITTEN = `
 .still .bar{margin:0;flex:none}
 .still .gap{display:none}
 .still .where{min-width:0;flex:none}
-.head{font-size:15px;line-height:22px;font-weight:600;margin:0 0 8px;overflow-wrap:anywhere}
+.head{font-size:15px;line-height:22px;font-weight:600;margin:0 0 8px}
 .bar{display:flex;flex-wrap:wrap;gap:4px;align-items:center;margin:0 0 8px}
 .bar :is(button,select,[type=search]){font:inherit;color:&text;
 |&panel;border:1px solid transparent;border-radius:4px;min-width:24px;min-height:24px;
@@ -85,7 +85,8 @@ accent-color:&value;|transparent}
 .pane{min-width:0;flex:none;|&base;border-radius:4px;max-height:max(480px,100vh - 200px);
 overflow:auto;position:relative}
 .pane:not(:only-child){max-height:max(300px,66vh)}
-.title{overflow-wrap:anywhere;font-weight:600;color:&constant;padding:0 8px;position:sticky;top:0;left:0;z-index:1;
+.head,.title,.detail,.strip{overflow-wrap:anywhere}
+.title{font-weight:600;color:&constant;padding:0 8px;position:sticky;top:0;left:0;z-index:1;
 |&base}
 ?#table{border-collapse:collapse;border:0;margin:0;font:13px/20px ${CODE};width:100%;
 table-layout:auto;|&base;color:&text}
@@ -190,7 +191,7 @@ text-decoration:none;cursor:pointer}
 .strip{margin-top:8px;font:13px/20px ${CODE};display:flex;flex-wrap:wrap;gap:4px 12px;align-items:baseline}
 .strip b{font:600 13px/20px ${TEXT};color:&constant}
 .detail{min-height:28px;margin-top:8px;padding:4px 8px;border-left:3px solid &value;
-|&panel;overflow-wrap:anywhere;_pre-wrap}
+|&panel;_pre-wrap}
 .text{font:13px/20px ${CODE};_pre;overflow:auto;max-height:480px;margin:0;padding:0 8px;
 |&base;color:&text}
 .help{margin:8px 0 0;padding:4px 8px;|&panel}
@@ -237,7 +238,7 @@ stroke-linecap:round;stroke-linejoin:round}
 ?#tiles tr{display:block}
 .panes{flex-direction:column}
 .column{width:100%;flex:none}
-.handle{display:none}
+.handle,.gap{display:none}
 .bytes{--mj-pixel:.5px}
 .pane{max-height:max(360px,56vh)}
 ?#table td{_pre-wrap;overflow-wrap:anywhere}
@@ -253,6 +254,7 @@ stroke-linecap:round;stroke-linejoin:round}
 ?##grid td+td{overflow-wrap:break-word}
 ?##grid td[data-sized]{min-width:auto}
 ?#table td.rail:empty{display:none}
+?#grid td:only-child{grid-column:1/-1}
 ?#plain td.rail:last-child:nth-child(n+3){grid-column:1/-1;padding-left:4ch}
 ?#prose{grid-template-columns:fit-content(42%) minmax(0,1fr)}
 ?#prose tr:not(.head-row) '{_normal}
@@ -266,7 +268,6 @@ stroke-linecap:round;stroke-linejoin:round}
 .bar button[title=search]{order:1}
 .bar input[type=range]{flex-basis:60px}
 .where{flex:1 1 10em;min-width:0}
-.gap{display:none}
 .bar select[title="show only"]{max-width:5.5em}
 .still .head{flex:1 1 230px}}
 @container (max-width:420px){?td .size{_normal}
