@@ -5,8 +5,8 @@
 
 The environment, `build/newest`, holds the newest jaxlib that `pyproject.toml` allows,
 or the one that is named, with the jax of the same version as the oracle. Failures are
-grouped by their message. Tests whose mark `later_jax` says that a later jax does
-something else are listed before them. Ends with status 1 if a test failed.
+grouped by their message. What `tests/later_jax.toml` says that this jax does otherwise
+is listed before them. Ends with status 1 if a test failed.
 """
 
 from __future__ import annotations

@@ -15,6 +15,7 @@ import subprocess
 import sys
 import tempfile
 import time
+import tomllib
 import zlib
 from collections.abc import Sequence
 from pathlib import Path
@@ -110,14 +111,6 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line(
         "markers", "full_optimisation: compiles as users do, in tests/random"
     )
-    config.addinivalue_line(
-        "markers", f"of_one_jax: compares what jax {EXPECTED_JAX} alone does"
-    )
-    config.addinivalue_line(
-        "markers",
-        "later_jax(reason, cases=()): fails with a later jax, which does something "
-        "else; of a test with parameters, these cases alone",
-    )
     if os.environ.get("MINIJAX_TEST_ALL"):
         # Workers inherit it: they must agree on the order.
         os.environ.setdefault(SEED, str(random.SystemRandom().randrange(10**6)))
@@ -125,10 +118,10 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{marker}: needs {' or '.join(programs)}")
 
 
-# minijax follows jax 0.10.2. Tests marked `of_one_jax` compare printed programs, jit
-# boundaries or fine points of errors with the jax that is installed, and a later one
-# has changed them.
+# minijax follows jax 0.10.2. What a later jax does otherwise, and by which tests it
+# shows, is listed in a file: on that jax these tests are expected to fail.
 EXPECTED_JAX = "0.10.2"
+DIFFERENCES = HERE / "later_jax.toml"
 
 # Seconds of each test file, as `make test-all` took them, which writes this file. The
 # longest start first: what starts last should be short, since the other workers wait
@@ -208,11 +201,32 @@ def _take_turns(items: list[pytest.Item]) -> list[pytest.Item]:
     return waiting
 
 
-def _another_jax() -> bool:
-    """Whether a jax is installed that prints some programs in its own way."""
+def _expect_differences(items: list[pytest.Item]) -> None:
+    """On another jax, the tests of `DIFFERENCES` must fail; one that passes is told.
+
+    It is a failure on the jax that the file was made with, where the list is exact.
+    """
     if importlib.util.find_spec("jax") is None:
-        return False
-    return importlib.metadata.version("jax") != EXPECTED_JAX
+        return
+    version = importlib.metadata.version("jax")
+    if version == EXPECTED_JAX:
+        return
+    listed = tomllib.loads(DIFFERENCES.read_text())
+    marks: dict[str, pytest.MarkDecorator] = {}
+    for difference in listed["differences"]:
+        mark = pytest.mark.xfail(
+            reason=difference["cause"],
+            run=difference.get("run", True),
+            strict=version == listed["jax"],
+        )
+        for test, cases in difference["tests"].items():
+            marks |= {f"tests/{test}[{case}]": mark for case in cases}
+            if not cases:
+                marks[f"tests/{test}"] = mark
+    for item in items:
+        mark = marks.get(item.nodeid) or marks.get(item.nodeid.partition("[")[0])
+        if mark:
+            item.add_marker(mark)
 
 
 def _shuffle(items: list[pytest.Item], seed: str) -> None:
@@ -241,12 +255,6 @@ def _missing_tools() -> dict[str, str]:
     }
 
 
-def _words_of(item: pytest.Item) -> list[str]:
-    """The identifiers of a case's parameters, and all of them in one."""
-    case = item.nodeid.partition("[")[2].removesuffix("]")
-    return [case, *case.split("-")]
-
-
 def pytest_collection_modifyitems(
     config: pytest.Config, items: list[pytest.Item]
 ) -> None:
@@ -256,13 +264,7 @@ def pytest_collection_modifyitems(
         reasons["repeats"] = "repeats another test: MINIJAX_TEST_ALL=1 runs it"
     if not os.environ.get("MINIJAX_TEST_GPU"):
         reasons["gpu"] = "needs an accelerator: MINIJAX_TEST_GPU=1 runs it"
-    if _another_jax():
-        reasons["of_one_jax"] = f"compares what jax {EXPECTED_JAX} alone does"
-        for item in items:
-            for mark in item.iter_markers("later_jax"):
-                cases = mark.kwargs.get("cases")
-                if cases is None or {*_words_of(item)} & {*cases}:
-                    item.add_marker(pytest.mark.xfail(reason=mark.args[0]))
+    _expect_differences(items)
     checking = "MINIJAX_TEST_UNTIL" in os.environ
     if PART in os.environ:
         config.hook.pytest_deselected(items=_take_turns(items))

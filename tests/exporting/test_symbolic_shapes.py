@@ -142,7 +142,6 @@ def printed(lib, function, *types):
 
 
 # Attention is written in other equations here, for known sizes too.
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", sorted({*OURS} - {"attention"}))
 def test_printed_programs(name):
     assert printed(minijax, *OURS[name]) == printed(jax, *THEIRS[name])

@@ -59,7 +59,6 @@ def assert_same(ours, theirs, where: str) -> None:
         np.testing.assert_allclose(ours, theirs, 1e-5, 1e-6, err_msg=where)
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", sorted(path.stem for path in PROGRAMS.glob("*.py")))
 def test_same_with_other_imports(name):
     pytest.importorskip("jax")

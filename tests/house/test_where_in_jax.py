@@ -20,7 +20,6 @@ def test_the_table_is_read():
     assert len(ROWS) >= 36
 
 
-@pytest.mark.later_jax("jax 0.12 has one class, Jaxpr", cases=["ClosedJaxpr"])
 @pytest.mark.parametrize("row", ROWS, ids=lambda row: row[0])
 def test_names_are_where_the_table_says(row):
     for name, file, root in (

@@ -52,13 +52,11 @@ def assert_same_program(name, *args, x=X, **keywords):
         )
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", ELEMENTWISE + REDUCING)
 def test_same_program(name):
     assert_same_program(name)
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", [n for n in REDUCING if n != "glu"])
 def test_axes_and_masks(name):
     assert_same_program(name, x=Y, axis=(0, 1))
@@ -84,7 +82,6 @@ def test_mapped_axes(name):
         getattr(minijax.nn, name)(X, axis="r")
 
 
-@pytest.mark.of_one_jax
 def test_options():
     assert_same_program("gelu", approximate=False)
     assert_same_program("elu", 0.5)
@@ -120,7 +117,6 @@ def test_other_dtypes(name, dtype):
         )
 
 
-@pytest.mark.of_one_jax
 def test_softmax_with_its_own_derivative():
     def program(library):
         library.config.update("jax_softmax_custom_jvp", True)

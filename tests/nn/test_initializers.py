@@ -32,7 +32,6 @@ def test_named(name):
     assert_same(lambda init, k: getattr(init, name)(0, 1)(k, (4, 6, 2)))
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("mode", ["fan_in", "fan_out", "fan_avg", "fan_geo_avg"])
 @pytest.mark.parametrize("distribution", ["truncated_normal", "normal", "uniform"])
 def test_variance_scaling(mode, distribution):
@@ -46,7 +45,6 @@ def test_variance_scaling(mode, distribution):
         assert_same(program("complex64"))
 
 
-@pytest.mark.of_one_jax
 def test_simple_ones():
     assert_same(lambda init, k: init.normal()(k, (3,)))
     assert_same(lambda init, k: init.uniform(0.5)(k, (3,)))

@@ -30,7 +30,6 @@ def assert_same_program(name, *args):
         assert text(minijax.make_jaxpr(ours)(*args)) == expected
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", NAMES)
 def test_of_one_argument(name):
     assert_same_program(name, INSIDE)

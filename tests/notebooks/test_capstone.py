@@ -46,7 +46,6 @@ def run(text: str) -> tuple[dict, str]:
     return names, printed.getvalue()
 
 
-@pytest.mark.of_one_jax
 def test_the_primitive_runs_with_jax_and_other_imports():
     pytest.importorskip("jax")
     text = cells_of_the_port()

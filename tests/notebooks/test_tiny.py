@@ -48,7 +48,6 @@ def test_the_recorded_numbers_are_jax(answers):
 
 
 @pytest.mark.turns(3)
-@pytest.mark.of_one_jax
 def test_the_recorded_programs_are_jax(answers):
     """jax 0.12 has a primitive for 1 - tanh(x)**2, and adds cotangents otherwise."""
     kept, fresh = answers

@@ -323,7 +323,6 @@ def test_namespace():
         jnp.ones(2).__array_namespace__(api_version="1999.1")
 
 
-@pytest.mark.later_jax("jax 0.12 follows the standard of 2025.12")
 def test_version_of_the_array_api():
     assert jnp.__array_api_version__ == jax.numpy.__array_api_version__
 

@@ -245,7 +245,6 @@ NORMS = [
 ]
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("one", PRODUCTS + MORE + NORMS)
 def test_agrees_with_jax(one) -> None:
     check(one)

@@ -68,7 +68,6 @@ FILLED += [
 ]
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("one", FILLED)
 def test_filled(one):
     check(one)

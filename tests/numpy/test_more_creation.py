@@ -201,7 +201,6 @@ CAPSULES = {
 
 
 @pytest.mark.whole
-@pytest.mark.later_jax("jax 0.12 gives capsules of version 1", cases=["a new version"])
 @pytest.mark.parametrize("name", CAPSULES)
 def test_dlpack_capsules_as_in_jax(name):
     """With each argument of `__dlpack__`, and dtypes that NumPy does not have."""

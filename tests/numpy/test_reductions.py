@@ -32,7 +32,6 @@ def reduction(name, key, **options):
     return case(label, function, ARRAYS[key], text=text)
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("one", [reduction(n, k) for n in ALL for k in "fibhczue"])
 def test_dtypes(one):
     check(one)

@@ -21,7 +21,6 @@ OPTIONS = {
 }
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("options", OPTIONS)
 @pytest.mark.parametrize("name", NAMES)
 def test_values_and_programs(name, options):

@@ -269,7 +269,6 @@ DIFFERENCES = [
 ]
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("one", SELECTIONS + TAKES + SERIES + DIFFERENCES)
 def test_agrees_with_jax(one) -> None:
     check(one)

@@ -230,7 +230,6 @@ PADDING = [
 ]
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("one", SHAPES + JOINING + PADDING)
 def test_agrees_with_jax(one) -> None:
     check(one)

@@ -117,7 +117,6 @@ SAID = {
 }
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", TRACED)
 def test_traced_numbers_raise_as_in_jax(name: str) -> None:
     def program(library: Any) -> Any:

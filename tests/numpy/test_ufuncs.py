@@ -59,13 +59,11 @@ def binary(name, left, right):
     return case(label, function, ARRAYS[left], ARRAYS[right], text=text)
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("one", [unary(n, k) for n in UNARY for k in "fibcz"])
 def test_one_array(one):
     check(one)
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("one", [unary(n, k) for n in UNARY for k in ("2", "1.5")])
 def test_one_number(one):
     check(one)
@@ -82,7 +80,6 @@ def test_two_arrays(one):
 WITH_NUMBER = [("f", "2"), ("i", "1.5"), ("u", "2"), ("b", "True"), ("h", "1.5")]
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("one", [binary(n, *p) for n in BINARY for p in WITH_NUMBER])
 def test_array_and_number(one):
     check(one)

@@ -125,7 +125,6 @@ HOLOMORPHIC = """sin cos tan sinh cosh tanh exp log sqrt arcsin arccos arctan ar
     arccosh arctanh log1p expm1 square reciprocal""".split()
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", HOLOMORPHIC)
 def test_holomorphic(name):
     def program(jax):

@@ -276,9 +276,6 @@ WRONG_ARGUMENTS = {
 }
 
 
-@pytest.mark.later_jax(
-    "jax 0.12 raises ValueError", cases=["must be square", "square, "]
-)
 @pytest.mark.parametrize("message", WRONG_ARGUMENTS)
 def test_a_wrong_argument_is_named(message):
     raised = []

@@ -47,8 +47,6 @@ OPTIONS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.later_jax("jax 0.12 prints `pin` of refs", cases=["read_and_write"])
-@pytest.mark.later_jax("jax 0.12 prints `ft_in` and `ft_out` of loops", cases=["loop"])
 @pytest.mark.parametrize("program", [call_twice, read_and_write, loop])
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 def test_options(program: Any, options: dict[str, Any]) -> None:

@@ -32,7 +32,6 @@ COMMON = settings(
 )
 
 
-@pytest.mark.of_one_jax
 @settings(COMMON, phases=(Phase.generate, Phase.shrink))
 @given(random_programs())
 def test_random_programs(program: RandomProgram):

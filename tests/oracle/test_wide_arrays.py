@@ -91,13 +91,6 @@ def of_sum(text):
     return f"jax.grad(lambda x: {text}.sum())(X)"
 
 
-@pytest.mark.later_jax(
-    "jax 0.12 rounds to 32 bits in another place",
-    cases=[of_sum("jax.nn.gelu(x)"), of_sum("lax.acosh(x+7)")],
-)
-@pytest.mark.later_jax(
-    "jax 0.12 ends with an OverflowError of its own", cases=[of_sum("lax.erf(x)")]
-)
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("expression", expressions(OF_ALL + OF_FLOATS))
 def test_floats(expression):

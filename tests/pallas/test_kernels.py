@@ -33,7 +33,6 @@ def test_values(entry):
         np.testing.assert_allclose(ours, by_numpy, rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.of_one_jax
 @entries
 def test_text(entry):
     with plain_numpy_scalars():

@@ -170,7 +170,6 @@ KEYS = ("name", "num_warps", "num_stages", "grid_x", "grid_y", "grid_z", "debug"
 COMPARED = ("tt.dot", "tt.reduce", "tt.atomic_rmw", "tt.store", "scf.for", "scf.if")
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", gpu_kernels.KERNELS)
 def test_as_in_jax(name):
     """The call's parameters, and how often what computes stands in the module."""

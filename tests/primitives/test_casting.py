@@ -85,7 +85,6 @@ SMOOTH = [
 ]
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("entry", SMOOTH, ids=lambda entry: entry.name)
 def test_derivatives(entry):
     assert_same_derivatives(entry)

@@ -17,7 +17,6 @@ def cumulative(name, axis=0, reverse=False):
     return lambda library: lambda x: getattr(library.lax, name)(x, axis, reverse)
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("name", NAMES)
 def test_texts(name, reverse):

@@ -91,7 +91,6 @@ KNOWN = [
 ]
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name, start", KNOWN, ids=str)
 def test_known_reductions_go_by_their_name(name, start):
     def build(library):

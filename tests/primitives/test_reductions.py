@@ -19,14 +19,12 @@ def reduction(name, axes):
     return lambda library: lambda x: getattr(library.lax, name)(x, axes)
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("axes", [(0,), (1,), (0, 1), ()], ids=str)
 @pytest.mark.parametrize("name", FLOATS)
 def test_texts(name, axes):
     assert_same_texts(minijax, jax, reduction(name, axes), X)
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("axis", [0, 1, 2])
 @pytest.mark.parametrize("name", [*FLOATS, "argmax"])
 def test_texts_of_batches(name, axis):

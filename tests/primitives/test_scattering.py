@@ -98,7 +98,6 @@ def test_values_and_text(entry):
     assert_prints_the_same(entry.function, entry.args)
 
 
-@pytest.mark.of_one_jax
 @each_call
 def test_derivatives(entry):
     assert_same_derivatives(entry)
@@ -173,7 +172,6 @@ UPDATES = {
 }
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", UPDATES)
 def test_updates(name):
     index = np.array([2, -1], np.int32)

@@ -55,7 +55,6 @@ def test_values_and_text(entry):
     assert_prints_the_same(entry.function, entry.args)
 
 
-@pytest.mark.of_one_jax
 @each_call
 def test_derivatives(entry):
     assert_same_derivatives(entry)

@@ -152,7 +152,6 @@ def test_kinds_of_starts(name):
         assert_same(lambda library, x, i: make(library)(x, i), minijax, jax, X, ONE)
 
 
-@pytest.mark.of_one_jax
 def test_a_traced_vector_of_starts():
     def make(library):
         return lambda x, i: library.lax.dynamic_slice(x, i, (1, 2))

@@ -29,7 +29,6 @@ APPROXIMATE = {
 }
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", CALLS)
 def test_texts(name):
     def build(library):
@@ -40,7 +39,6 @@ def test_texts(name):
         assert_same_texts(minijax, jax, build, X, Y, in_axes=in_axes)
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", APPROXIMATE)
 def test_texts_of_approximations(name):
     ours, theirs = (

@@ -69,10 +69,6 @@ def _exact(name, *args):
     return getattr(scipy.special, names.get(name, name))(*wide)
 
 
-@pytest.mark.later_jax(
-    "jax 0.12 computes lgamma by itself, more exactly than XLA does",
-    cases=["igamma", "igammac", "igamma_grad_a", "betainc"],
-)
 @pytest.mark.parametrize("kind", ["near", "small", "drawn"])
 @pytest.mark.parametrize(
     "name",

@@ -151,7 +151,6 @@ def test_batched_values(method, in_axes):
     same_values(program, x.reshape(shapes[in_axes[0]]), y.reshape(shapes[in_axes[1]]))
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("method", [*METHODS, "sequential", "sequential_unrolled"])
 def test_batched_text(method):
     def program(lib):
@@ -195,7 +194,6 @@ def test_what_the_methods_call():
         assert ours == theirs, method
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("method", ["expand_dims", "broadcast_all", "sequential"])
 def test_vmap_of_vmap(method):
     """Two batch axes, of which each argument has one: shapes seen, values, text."""
@@ -226,7 +224,6 @@ def test_io_under_vmap_calls_for_each_example():
     same_values(lambda lib: lib.vmap(io_sum(lib)), BATCH)
 
 
-@pytest.mark.of_one_jax
 def test_text_of_io_under_vmap():
     same_text(lambda lib: lib.vmap(io_sum(lib)), BATCH)
 
@@ -458,7 +455,6 @@ def test_compiled_ahead_of_time():
     np.testing.assert_allclose(compiled(X), np.sin(X) + X.sum(), rtol=1e-6)
 
 
-@pytest.mark.of_one_jax
 def test_bessel_functions_by_their_recurrence():
     """J_v is called by scipy; its derivative is (J_(v-1) - J_(v+1)) / 2."""
     special = pytest.importorskip("scipy.special")

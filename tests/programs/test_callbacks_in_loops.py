@@ -183,7 +183,6 @@ def test_gradient_of_a_checkpointed_scan(capsys):
     assert sorted(ours[0]) == sorted(theirs[0])
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_texts(name):
     program = PROGRAMS[name]
@@ -194,7 +193,6 @@ def test_texts(name):
         same_text(lambda lib: lib.grad(program(lib)), X)
 
 
-@pytest.mark.of_one_jax
 def test_text_of_a_checkpointed_scan():
     same_text(checkpointed_scan, X)
 
@@ -253,14 +251,12 @@ def test_values_in_loops(make):
     same_values(lambda lib: lib.jit(make(lib)), x)
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("make", [lambda lib: io_in_loop(lib, True), pure_in_loops])
 def test_texts_of_values(make):
     same_text(make, BATCH[1])
     same_text(lambda lib: lib.jit(make(lib)), BATCH[1])
 
 
-@pytest.mark.of_one_jax
 def test_texts_of_batches():
     same_text(lambda lib: lib.vmap(io_in_loop(lib, False)), BATCH)
     same_text(lambda lib: lib.vmap(pure_in_loops(lib)), BATCH)

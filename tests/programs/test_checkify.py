@@ -306,7 +306,6 @@ def test_message_in_jit(case):
     np.testing.assert_allclose(value, expected, rtol=1e-5)
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("case", CASES)
 def test_text(case):
     with plain_numpy_scalars():

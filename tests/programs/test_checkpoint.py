@@ -83,7 +83,6 @@ TRANSFORMS = {
 }
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("policy", POLICIES)
 @pytest.mark.parametrize("transform", ["grad", "jit of grad", "vmap of grad"])
 def test_policies(policy, transform):
@@ -105,7 +104,6 @@ def test_transformations(transform):
     same_values(make, W, X)
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("transform", ["alone", "jvp", "vmap", "grad of jit"])
 def test_texts(transform):
     same_text(
@@ -274,7 +272,6 @@ ERRORS = {
 }
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", ERRORS)
 def test_errors(name):
     same_error(ERRORS[name], X)
@@ -295,7 +292,6 @@ OFFLOADING = {
 }
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("policy", OFFLOADING)
 def test_offloaded_residuals(policy):
     def make(lib):
@@ -307,7 +303,6 @@ def test_offloaded_residuals(policy):
     same_values(lambda lib: lib.jit(make(lib)), W, X)
 
 
-@pytest.mark.of_one_jax
 def test_offloaded_residuals_of_a_loop():
     def make(lib):
         body = lib.checkpoint(
@@ -346,7 +341,6 @@ def test_memory_that_does_not_exist():
 # ---- refs and custom rules inside ----------------------------------------------------
 
 
-@pytest.mark.of_one_jax
 def test_refs_inside():
     def make(lib):
         @lib.checkpoint
@@ -384,7 +378,6 @@ def test_custom_rules_inside():
 # ---- names and saved residuals -------------------------------------------------------
 
 
-@pytest.mark.of_one_jax
 def test_checkpoint_name():
     same_values(lambda lib: lambda x: name_of(lib)({"a": x}, "n"), X)
     same_text(lambda lib: lib.grad(lambda x: name_of(lib)(x * x, "n").sum()), X)
@@ -404,7 +397,6 @@ def residual_functions(lib):
     }
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", residual_functions(minijax))
 def test_saved_residuals(name, capsys):
     texts = []

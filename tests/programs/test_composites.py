@@ -49,7 +49,6 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_prints_as_jax(name):
     theirs, ours = (PROGRAMS[name](lib) for lib in LIBRARIES)
@@ -100,7 +99,6 @@ def test_attributes_are_lowered_as_jax_does(name):
     assert len(found[0]) == 1
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", ATTRIBUTES)
 def test_attributes_are_printed_as_jax_does(name):
     ours, theirs = (pair_of(lib, a=ATTRIBUTES[name]) for lib in (minijax, jax))

@@ -143,7 +143,6 @@ TRANSFORMED = {
 }
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", TRANSFORMED)
 def test_texts(name):
     same_text(*TRANSFORMED[name])
@@ -156,7 +155,6 @@ def test_values(name):
     same_values(lambda lib: lib.jit(make(lib)), x)
 
 
-@pytest.mark.of_one_jax
 def test_a_branch_that_stands_twice_is_one_program():
     def make(lib):
         def double(x):
@@ -174,7 +172,6 @@ def test_a_branch_that_stands_twice_is_one_program():
     same_text(make, True, 1, 2.0)
 
 
-@pytest.mark.of_one_jax
 def test_a_loop_used_twice_is_one_program():
     def make(lib):
         def body(i, c):
@@ -204,7 +201,6 @@ def test_predicates(pred):
     )
 
 
-@pytest.mark.of_one_jax
 def test_closures_become_constants():
     def make(lib):
         def program(w, x):
@@ -228,7 +224,6 @@ def test_closures_become_constants():
     same_values(loss, w, ROWS)
 
 
-@pytest.mark.of_one_jax
 def test_residuals_of_every_step_alike_are_not_stacked():
     """cos(w) is computed once before the loop, and read where it is."""
 
@@ -258,7 +253,6 @@ def test_the_longest_loop_is_traced_once():
     assert ys.shape == (10_000,)
 
 
-@pytest.mark.of_one_jax
 def test_while_vmapped_over_the_bound_stops_each_example_by_itself():
     def make(lib):
         def one(n, x):
@@ -328,7 +322,6 @@ def in_cond(lib):
     return program
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("make", [in_scan, in_while, in_cond])
 def test_refs(make):
     same_text(make, 2.0)
@@ -337,7 +330,6 @@ def test_refs(make):
     same_values(lambda lib: lib.jit(make(lib)), 2.0)
 
 
-@pytest.mark.of_one_jax
 def test_refs_in_a_scan_have_derivatives():
     same_text(lambda lib: lib.grad(in_scan(lib)), 2.0)
     same_values(lambda lib: lib.grad(in_scan(lib)), 2.0)
@@ -475,7 +467,6 @@ def test_without_jit():
             assert lib.lax.switch(1, [lambda: 1, lambda: 2]) == 2
 
 
-@pytest.mark.of_one_jax
 def test_platform_dependent():
     def make(lib):
         return lambda x: lib.lax.platform_dependent(

@@ -45,7 +45,6 @@ TRANSFORMS = {
 each_transform = pytest.mark.parametrize("transform", TRANSFORMS)
 
 
-@pytest.mark.of_one_jax
 @each_transform
 def test_custom_gradient(transform):
     def make(lib):
@@ -397,7 +396,6 @@ def test_custom_vmap_inside_custom_vjp():
     same_values(make, BATCH, BATCH + 1)
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("axes", [(0, 0), (0, None), (None, 1)])
 def test_sequential_vmap(axes):
     def make(lib):
@@ -612,7 +610,6 @@ def test_custom_root(name):
     same_values(lambda lib: ROOTS[name](lib, square_root(lib)), *args)
 
 
-@pytest.mark.of_one_jax
 def test_text_of_the_derivative_of_custom_root():
     same_text(lambda lib: lib.grad(square_root(lib)), np.float32(2.0))
 
@@ -742,7 +739,6 @@ REMAT_TRANSFORMS = {
 }
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", REMAT_TRANSFORMS)
 def test_optimize_remat(name):
     def make(library):

@@ -69,7 +69,6 @@ def test_prints_what_jax_prints(name, capsys):
     assert len(ours) >= 2
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", TRANSFORMED)
 def test_text(name):
     same_text(TRANSFORMED[name], X)

@@ -175,7 +175,6 @@ def test_eager_compiled_and_batched(library) -> None:
         minijax.vmap(rms_norm)(batch)
 
 
-@pytest.mark.of_one_jax
 @needs_compiler
 @pytest.mark.parametrize("method", ["sequential", "broadcast_all", "legacy_vectorized"])
 def test_programs_are_printed_as_in_jax(library, method) -> None:

@@ -169,7 +169,6 @@ def text(lib, seed):
         return type(error).__name__
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("seed", range(COUNT))
 def test_texts(seed):
     with plain_numpy_scalars():

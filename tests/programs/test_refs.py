@@ -165,25 +165,21 @@ def test_gradients_of_batches(make):
     same_values(lambda lib: lib.vmap(lib.grad(total(lib, make(lib)))), BATCH)
 
 
-@pytest.mark.of_one_jax
 @each_program
 def test_text(make):
     same_text(make, X)
 
 
-@pytest.mark.of_one_jax
 @each_program
 def test_text_of_jvp(make):
     same_text(lambda lib: lambda x: lib.jvp(make(lib), (x,), (x,)), X)
 
 
-@pytest.mark.of_one_jax
 @each_program
 def test_text_of_grad(make):
     same_text(lambda lib: lib.grad(total(lib, make(lib))), X)
 
 
-@pytest.mark.of_one_jax
 @each_program
 def test_text_of_batch(make):
     same_text(lambda lib: lib.vmap(make(lib)), BATCH)
@@ -287,7 +283,6 @@ def test_a_jit_in_a_jit_closes_over_a_ref():
     same_values(lambda lib: lambda: run(lib))
 
 
-@pytest.mark.of_one_jax
 def test_text_of_programs_over_refs_of_the_caller():
     def run(lib):
         f, _ = counting(lib)
@@ -726,7 +721,6 @@ def test_gradient_of_a_ref_needs_a_ref():
     assert total[...] == 104.0
 
 
-@pytest.mark.of_one_jax
 def test_residuals_of_a_pullback():
     """Arguments stand first, in their places, then what was computed."""
 
@@ -745,7 +739,6 @@ def test_residuals_of_a_pullback():
     assert ours[1] == "NotNeeded"
 
 
-@pytest.mark.of_one_jax
 def test_a_ref_prints_what_was_written():
     def run(lib):
         ref = lib.new_ref(1.0)

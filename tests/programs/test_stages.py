@@ -220,7 +220,6 @@ def signatures(lib_class):
     }
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", ["Wrapped", "Traced", "Lowered", "Compiled"])
 def test_methods_of_stages_are_those_of_jax(name):
     """Each public name of JAX's class, and its parameters in the same order."""
@@ -234,7 +233,6 @@ def test_methods_of_stages_are_those_of_jax(name):
         assert found[method][: len(kept)] == kept
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", ["stages", "export", "experimental.layout"])
 def test_names_of_modules(name):
     ours, theirs = (
@@ -271,7 +269,6 @@ def test_layout_constraints():
     assert ours == theirs
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", ["stages", "export", "experimental.layout"])
 def test_parameters_of_functions(name):
     ours, theirs = (

@@ -161,10 +161,7 @@ STATIC = [
     (first, (2,), (1, 2)),
     (first, (2,), (1, 2, "static")),
     (first, (-1,), (1, "static")),
-    pytest.param(
-        *(first_of_any, (-3,), (1, 2)),
-        marks=pytest.mark.later_jax("jax 0.12 ends with an AssertionError of its own"),
-    ),
+    (first_of_any, (-3,), (1, 2)),
 ]
 
 

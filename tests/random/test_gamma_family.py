@@ -54,7 +54,6 @@ def test_bits_in_64_bit_mode():
 PRINTED = "gamma,beta,dirichlet,t,chisquare,poisson of a shape,binomial of a shape"
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", PRINTED.split(","))
 def test_jaxprs(name):
     def program(library):

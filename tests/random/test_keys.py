@@ -256,7 +256,6 @@ def test_gradients_pass_keys_by():
     same(program)
 
 
-@pytest.mark.of_one_jax
 def test_printed():
     def programs(jax):
         key, raw = jax.random.key(0), jax.random.PRNGKey(0)

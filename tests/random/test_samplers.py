@@ -92,7 +92,6 @@ def make_key(library, kind):
     return library.random.PRNGKey(3)
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name, args, keywords", CASES)
 def test_bits_and_jaxpr(name, args, keywords):
     ours, theirs = getattr(minijax.random, name), getattr(jax.random, name)

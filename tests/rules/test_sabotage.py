@@ -81,7 +81,6 @@ def test_each_fault_has_a_function_that_shows_it(number):
 
 
 @pytest.mark.turns(3)
-@pytest.mark.of_one_jax
 def test_each_fault_turns_the_tests_red():
     command = [sys.executable, "-m", "tests.rules.sabotaged"]
     ran = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)

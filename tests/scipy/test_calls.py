@@ -69,10 +69,6 @@ def assert_alike(path, args, tolerance=3e-6):
         np.testing.assert_allclose(ours, theirs, tolerance, 1e-7)
 
 
-@pytest.mark.later_jax("jax 0.12 gives expi(0) = -inf, as SciPy", cases=["expi"])
-@pytest.mark.later_jax(
-    "jax 0.12 computes lgamma by itself", cases=["betaln", "loggamma", "gammaincc"]
-)
 @pytest.mark.parametrize("name", SPECIAL)
 def test_special(name):
     assert_alike(f"special.{name}", SPECIAL[name], 2e-5)
@@ -83,9 +79,6 @@ def test_special(name):
 
 
 # At these points the derivative is a finite number in jax.
-@pytest.mark.later_jax(
-    "jax 0.12 differentiates boxcox without cancellation", cases=["0.2-boxcox"]
-)
 @pytest.mark.parametrize(
     "name",
     "betaln ndtr ndtri log_ndtr entr gamma boxcox i1 expi dawsn erfcx spence".split(),
@@ -156,13 +149,6 @@ def test_derivatives_of_integrals(name, args):
     np.testing.assert_allclose(slopes[:half], slopes[half:], 1e-5)
 
 
-@pytest.mark.later_jax(
-    "jax 0.12 computes lgamma by itself", cases=["beta-logpdf", "poisson-cdf"]
-)
-@pytest.mark.later_jax(
-    "jax 0.12 has a more exact tail, and gives NaN where the place is NaN",
-    cases=["norm-isf", "uniform-cdf", "uniform-logpdf", "uniform-pdf"],
-)
 @pytest.mark.parametrize("distribution, name", CALLS)
 def test_stats(distribution, name):
     path = f"stats.{distribution}.{name}"

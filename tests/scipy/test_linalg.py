@@ -304,10 +304,6 @@ SMOOTH = (
 )
 
 
-@pytest.mark.later_jax(
-    "jax 0.12 takes the derivative in the triangle that is read, jax 0.10 in both",
-    cases=["cholesky-float64", "cho_solve-float64"],
-)
 @pytest.mark.parametrize("dtype", [np.float64, slow(np.complex128)])
 @pytest.mark.parametrize("name", [*SMOOTH[:-3], *map(slow, SMOOTH[-3:])])
 def test_derivatives_are_those_of_jax(name, dtype) -> None:
@@ -402,10 +398,6 @@ WRONG: dict[str, Any] = {
 }
 
 
-@pytest.mark.later_jax(
-    "jax 0.12 solves the generalized problem of two matrices",
-    cases=["second matrix of eigh", "type of eigh"],
-)
 @pytest.mark.parametrize("name", WRONG)
 def test_wrong_arguments_raise_as_in_jax(name) -> None:
     kinds = []

@@ -6,7 +6,6 @@ import pytest
 from tests.sharding import automatic
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", automatic.CASES)
 def test_as_in_jax(results, name):
     compare(results[name]["minijax"], results[name]["jax"])

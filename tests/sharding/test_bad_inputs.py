@@ -61,7 +61,6 @@ def _check(results: dict, name: str) -> None:
     assert len(ours["message"].split()) > 3 or "has no attribute" in ours["message"]
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize(
     "part",
     [0, *(pytest.param(n, marks=pytest.mark.slow) for n in range(1, PARTS))],

@@ -5,12 +5,6 @@ import pytest
 from tests.sharding import device_sets
 
 
-@pytest.mark.later_jax(
-    "jax 0.12 refuses to write to a ref with another sharding",
-    cases=[
-        f"ref {at}, {how}" for at in ("anywhere", "elsewhere") for how in ("in", "both")
-    ],
-)
 @pytest.mark.parametrize("name", device_sets.CASES)
 def test_as_in_jax(results, name):
     """The same values on the same devices, or an error of the same kind."""

@@ -14,7 +14,6 @@ COLUMNS = Format(Layout((1, 0)), HERE)
 X = np.arange(12, dtype=np.float32).reshape(3, 4)
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", layouts.CASES)
 def test_as_in_jax(results, name):
     compare(results[name]["minijax"], results[name]["jax"])

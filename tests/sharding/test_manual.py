@@ -12,7 +12,6 @@ NO_GRADIENT_IN_JAX = (
 )
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", manual.CASES)
 def test_as_in_jax(results, name):
     ours, theirs = results[name]["minijax"], results[name]["jax"]

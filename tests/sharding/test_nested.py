@@ -19,13 +19,7 @@ def _known(name, results):
     return 2 * (np.sin(x) + places) * np.cos(x)
 
 
-def _marked(name):
-    """A later jax prints other types, and refuses specs over Explicit axes."""
-    changed = name.endswith("_printed") or name.startswith("eee_")
-    return pytest.param(name, marks=[pytest.mark.of_one_jax] if changed else [])
-
-
-@pytest.mark.parametrize("name", map(_marked, nested.CASES))
+@pytest.mark.parametrize("name", nested.CASES)
 def test_as_in_jax(results, name):
     ours, theirs = (results[name][library] for library in ("minijax", "jax"))
     if name in nested.ONLY_HERE:

@@ -6,7 +6,6 @@ from tests.sharding import random_programs
 from tests.sharding.test_automatic import compare
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", random_programs.CASES)
 def test_as_in_jax(results, name):
     ours, theirs = results[name]["minijax"], results[name]["jax"]

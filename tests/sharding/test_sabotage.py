@@ -127,7 +127,6 @@ def _red(name, count=16):
     return sum(map(_differ, found, wanted))
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize(
     "name",
     [

@@ -19,7 +19,6 @@ X = np.arange(64, dtype=np.float32).reshape(8, 8)
 TWICE_TANH = mj.jit(lambda x: jnp.tanh(x) * 2)
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", serialized.CASES)
 def test_as_in_jax(results, name):
     compare(results[name]["minijax"], results[name]["jax"])

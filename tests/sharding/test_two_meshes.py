@@ -6,7 +6,6 @@ from tests.sharding import two_meshes
 from tests.sharding.test_automatic import compare
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", two_meshes.CASES)
 def test_as_in_jax(results, name):
     compare(results[name]["minijax"], results[name]["jax"])

@@ -12,16 +12,7 @@ import pytest
 from tests.sharding import types_on_meshes
 from tests.sharding.test_automatic import compare
 
-# A later jax tells the kind of addends, too.
-TELL_ALL = {"no_mesh", "no_mesh_traced", "auto_mesh", "explicit_mesh"}
-TELL_ALL |= {"manual_axis_types"}
 
-
-def _marked(name):
-    marks = [pytest.mark.of_one_jax] if name in TELL_ALL else []
-    return pytest.param(name, marks=marks)
-
-
-@pytest.mark.parametrize("name", map(_marked, types_on_meshes.CASES))
+@pytest.mark.parametrize("name", types_on_meshes.CASES)
 def test_as_in_jax(results, name):
     compare(results[name]["minijax"], results[name]["jax"])

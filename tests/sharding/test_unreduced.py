@@ -12,7 +12,6 @@ REFUSALS = {"NotImplementedError", "AssertionError", "ShardingTypeError"}
 
 
 # A later jax names the kind of addends in types, and has rules for more operations.
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", unreduced.CASES)
 def test_as_in_jax(results, name):
     ours, theirs = (results[name][library] for library in ("minijax", "jax"))

@@ -7,7 +7,6 @@ from tests.sharding.test_automatic import compare
 
 
 # A later jax names the kind of addends in types, and has rules for more operations.
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("name", unreduced_manual.CASES)
 def test_as_in_jax(results, name):
     ours, theirs = (results[name][library] for library in ("minijax", "jax"))

@@ -75,7 +75,6 @@ def gradient(x):
     return jax.numpy.cos(y).sum()
 
 
-@pytest.mark.later_jax("views run jaxprs of jax 0.10, and say so of a later one")
 def test_programs_of_jax() -> None:
     x = np.ones((64, 64), np.float32)
     jitted = jax.jit(jax.grad(gradient))

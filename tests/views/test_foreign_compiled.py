@@ -123,7 +123,6 @@ def programs_of_jax():
 JAX_PROGRAMS = programs_of_jax()
 
 
-@pytest.mark.later_jax("jaxprs of jax 0.12 are shown, and refused where they would run")
 @pytest.mark.parametrize("name", JAX_PROGRAMS)
 def test_what_jax_traced_is_lowered_by_our_rules(name):
     function, args = JAX_PROGRAMS[name]

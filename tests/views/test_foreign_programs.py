@@ -69,7 +69,6 @@ PROGRAMS = [
 ]
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("function, args", PROGRAMS)
 def test_the_program_computes_what_jax_computes(function, args):
     """So do its derivative and its batched program: nothing was read wrongly."""
@@ -82,7 +81,6 @@ def test_the_program_computes_what_jax_computes(function, args):
     close(minijax.vmap(program, axes)(*many), jax.vmap(function, axes)(*many))
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("function, args", PROGRAMS)
 def test_the_way_back_has_the_equations_of_jax(function, args):
     closed = jax.make_jaxpr(function)(*args)
@@ -95,7 +93,6 @@ def test_the_way_back_has_the_equations_of_jax(function, args):
     assert program.arguments[0].name == closed.jaxpr.debug_info.arg_names[0]
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize("function, args", PROGRAMS)
 def test_the_batch_has_the_equations_of_jax(function, args):
     def count(jaxpr):
@@ -118,7 +115,6 @@ def test_the_batch_has_the_equations_of_jax(function, args):
     assert (without.before, without.after) == (record.before, record.after)
 
 
-@pytest.mark.of_one_jax
 def test_what_a_policy_keeps_is_what_jax_keeps():
     """The policy is JAX's own, asked by minijax."""
     from jax._src.ad_checkpoint import saved_residuals
@@ -140,7 +136,6 @@ def clipped(x):
 clipped.defvjp(lambda x: (jnp.sin(x), x), lambda x, ct: (ct * 2.0,))
 
 
-@pytest.mark.of_one_jax
 def test_what_is_not_carried_is_said():
     closed = jax.make_jaxpr(lambda x: clipped(x) * 2.0)(1.0)
     view = see.grad(closed)
@@ -155,13 +150,11 @@ def test_what_is_not_carried_is_said():
     assert "not carried: what autodiff keeps" in memory
 
 
-@pytest.mark.of_one_jax
 def test_source_lines_are_those_that_jax_recorded():
     row = see.grad(jax.make_jaxpr(network)(M, X)).recording.program.rows[0]
     assert row.source == "w @ x"
 
 
-@pytest.mark.of_one_jax
 @pytest.mark.parametrize(
     "run, message",
     [
@@ -206,7 +199,6 @@ def loss(p, x):
     return jnp.sum(jnp.tanh(x @ p["w"] + p["b"]) ** 2)
 
 
-@pytest.mark.later_jax("jaxprs of jax 0.12 are shown, and refused where they would run")
 def test_trees_of_jax_arrays_are_arguments_of_a_jaxpr():
     """`argnums` counts the trees then, and nothing is flattened by hand."""
     tree = jax.tree.map(jnp.asarray, TREE)
@@ -220,7 +212,6 @@ def test_trees_of_jax_arrays_are_arguments_of_a_jaxpr():
         see.grad(program, {"w": M}, X)
 
 
-@pytest.mark.later_jax("jaxprs of jax 0.12 are shown, and refused where they would run")
 @pytest.mark.parametrize("jitted", [False, True])
 def test_functions_of_jax_are_traced_by_jax_where_that_is_enough(jitted):
     function = jax.jit(loss) if jitted else loss
@@ -272,7 +263,6 @@ def in_a_layer(p, x):
     return LAYER.ours(p, x)
 
 
-@pytest.mark.later_jax("jaxprs of jax 0.12 are shown, and refused where they would run")
 def test_functions_that_close_over_what_calls_jax():
     def closed(p, x):
         return 2 * functools.partial(through_a_layer, p)(x)
@@ -292,9 +282,6 @@ def test_functions_that_close_over_what_calls_jax():
     assert see.grad(in_a_layer, TREE, X, argnums=1).text()
 
 
-@pytest.mark.later_jax(
-    "jaxprs of jax 0.12 are shown, and refused where they would run", cases=["grad"]
-)
 @pytest.mark.parametrize("view", ["grad", "vmap", "memory", "trace", "keys"])
 def test_functions_of_jax_are_refused_with_the_line_to_write(view):
     """Plain, jitted, or known by their arguments: and the line that is told works."""
@@ -313,7 +300,6 @@ def test_functions_of_jax_are_refused_with_the_line_to_write(view):
         assert getattr(see, view)(jax.make_jaxpr(loss)(*args), *args).text()
 
 
-@pytest.mark.later_jax("jaxprs of jax 0.12 are shown, and refused where they would run")
 def test_the_line_that_is_told_has_the_users_own_expressions():
     """And it runs, put in the place of the call; of vmap with one example."""
     p, x = jax.tree.map(jnp.asarray, (TREE, X))

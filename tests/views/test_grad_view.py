@@ -30,10 +30,6 @@ COUNTED = [
 ]
 
 
-@pytest.mark.later_jax(
-    "jax 0.12 writes another backward pass, and keeps less",
-    cases=["mlp", "attention", "batched"],
-)
 @pytest.mark.parametrize(
     "make, args", COUNTED, ids=lambda x: getattr(x, "__name__", "")
 )

@@ -76,11 +76,6 @@ def peak(jaxpr):
     return most
 
 
-@pytest.mark.later_jax(
-    "jax 0.12 writes another backward pass, and keeps less",
-    cases=["mlp", "attention", "rnn", "checkpointed", "keeping_dots"]
-    + ["keeping_everything", "batched"],
-)
 @pytest.mark.parametrize(
     "make, args", FUNCTIONS, ids=lambda x: getattr(x, "__name__", "")
 )
@@ -96,10 +91,6 @@ def test_peak_is_that_of_jax(make, args):
     )
 
 
-@pytest.mark.later_jax(
-    "jax 0.12 writes another backward pass, and keeps less",
-    cases=["mlp", "rnn", "batched"],
-)
 @pytest.mark.parametrize(
     "make, args", FUNCTIONS, ids=lambda x: getattr(x, "__name__", "")
 )

@@ -192,10 +192,6 @@ FUNCTIONS = [
 ]
 
 
-@pytest.mark.later_jax(
-    "jax 0.12 keeps other values of tanh and of cond",
-    cases=["mlp", "branches", "rnn", "batched"],
-)
 @pytest.mark.parametrize(
     "make, args", FUNCTIONS, ids=lambda x: getattr(x, "__name__", "")
 )

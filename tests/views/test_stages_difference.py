@@ -135,7 +135,6 @@ def test_two_machines(target) -> None:
     assert f"cpu and {target}: " in view.text() and view.to_html()
 
 
-@pytest.mark.later_jax("views run jaxprs of jax 0.10, and say so of a later one")
 def test_functions_of_jax() -> None:
     x = np.ones(8, np.float32)
     one = jax.jit(lambda x: jax.numpy.sin(x) + 1.0)

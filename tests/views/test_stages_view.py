@@ -163,7 +163,6 @@ def test_a_jaxpr_of_minijax() -> None:
     assert "3 lines, 5 equations" in view.text()
 
 
-@pytest.mark.later_jax("views run jaxprs of jax 0.10, and say so of a later one")
 def test_a_jaxpr_of_jax() -> None:
     def theirs(x):
         e = jax.numpy.exp(x - jax.numpy.max(x))

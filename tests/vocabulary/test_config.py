@@ -56,7 +56,6 @@ CHOSEN = (
 )
 
 
-@pytest.mark.later_jax("jax 0.12 has no flag pallas_use_mosaic_gpu")
 def test_every_flag_has_the_name_and_default_of_jax():
     code = (
         "import jax, json\n"
