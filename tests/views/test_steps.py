@@ -1,4 +1,7 @@
-"""What a step makes a browser do, counted: styles compared, layouts."""
+"""What a step makes a browser do, counted: styles compared, layouts; and what the first
+picture leaves for later."""
+
+import re
 
 import numpy as np
 import pytest
@@ -64,3 +67,56 @@ def test_a_step_computes_few_styles_and_lays_out_once(show, name):
     layouts = sum(event["name"] == "Layout" for event in events)
     assert 0 < compared <= 4 * MOST
     assert layouts == 4
+
+
+# What stands there before the browser has painted, and a while later.
+FIRST = """
+const told = () => {
+  const rows = [...document.querySelectorAll(".mj-listing tr")];
+  const { top } = document.querySelector("tr.mj-on").getBoundingClientRect();
+  return [rows.filter((row) => row.cells.length).length, rows.length, top];
+};
+new MutationObserver((_, watching) => {
+  if (!document.querySelector(".mj-live tr.mj-on")) return;
+  watching.disconnect();
+  window.first = told();
+}).observe(document, { childList: true, subtree: true });
+"""
+
+
+@pytest.mark.parametrize("step", [1, 70, 200])
+def test_the_first_picture_has_the_rows_around_its_step(browser, tmp_path, step):
+    path = tmp_path / "view.html"
+    see.jaxpr(program, X).at(step).save(path)
+    page = browser.new_page(viewport={"width": 1200, "height": 700})
+    page.add_init_script(FIRST)
+    page.goto(path.as_uri())
+    rows = "document.querySelectorAll('.mj-listing tr').length"
+    page.wait_for_function(f"{rows} > 200")
+    drawn, _, top = page.evaluate("first")
+    assert 32 < drawn < 80
+    # The other rows come without moving those that are there.
+    all_drawn, all_rows, now = page.evaluate(f"(() => {{{FIRST}; return told()}})()")
+    assert all_drawn == all_rows > 200
+    assert 0 < top < 700 and abs(now - top) < 1
+    numbers = "[...document.querySelectorAll('.mj-listing tr')].map(r => r.dataset.row)"
+    order = list(map(int, page.evaluate(numbers)))
+    assert order == sorted(order)
+    page.close()
+
+
+def test_a_frame_that_cannot_be_unpacked_leaves_the_still_picture(browser, tmp_path):
+    path = tmp_path / "view.html"
+    page = see.jaxpr(program, X).to_html()
+    broken = re.sub(r'frame="[^"]{40}', lambda _: 'frame="', page)
+    path.write_text(broken, encoding="utf-8")
+    shown = browser.new_page()
+    errors = []
+    shown.on("pageerror", lambda error: errors.append(str(error)))
+    shown.goto(path.as_uri())
+    shown.wait_for_function("document.querySelector('.minijax-view').clientHeight > 0")
+    assert not shown.query_selector(".mj-live")
+    assert "sin" in shown.inner_text(".minijax-view")
+    shown.wait_for_timeout(50)
+    assert errors
+    shown.close()

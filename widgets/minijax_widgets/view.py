@@ -61,7 +61,9 @@ h1 {{ position: absolute; width: 1px; height: 1px; margin: 0; overflow: hidden; 
 </html>
 """
 
-# Runs where the notebook puts it. The player is unpacked once a page.
+# Runs where the notebook puts it. The player is unpacked once a page. The first view of
+# a page that is still being read does not lay its frame out twice: it is hidden for as
+# long as the player is unpacked.
 STARTER = """<script>(function(){
 var frame="%(frame)s",code="%(code)s";
 function unpack(text){
@@ -69,11 +71,16 @@ var letters=atob(text),i=letters.length,bytes=new Uint8Array(i);
 while(i--)bytes[i]=letters.charCodeAt(i);
 return new Response(new Blob([bytes]).stream().pipeThrough(
 new DecompressionStream("gzip"))).text()}
-var w=globalThis,p=w.minijaxPlayers=w.minijaxPlayers||{};
+var w=globalThis,first=!w.minijaxPlayers&&document.readyState=="loading",
+still=document.querySelector('[data-mj="%(id)s"]:not(.mj-live)');
+function show(){if(still)still.style.display=""}
+var p=w.minijaxPlayers=w.minijaxPlayers||{};
 p["%(version)s"]=p["%(version)s"]||unpack(code).then(function(text){
 return new Function(text+";return minijaxPlayer")()});
 Promise.all([p["%(version)s"],unpack(frame)]).then(function(both){
-both[0].mount("%(id)s",JSON.parse(both[1]))});
+show();both[0].mount("%(id)s",JSON.parse(both[1]))}).catch(function(error){
+show();throw error});
+if(first&&still)still.style.display="none";
 })()</script>"""
 
 

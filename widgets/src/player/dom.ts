@@ -42,6 +42,11 @@ export function listen<K extends keyof HTMLElementEventMap>(
   made.addEventListener(name, run as EventListener, options);
 }
 
+/** Calls a function when the first picture stands there: it does not wait for it. */
+export function later(run: () => void): void {
+  setTimeout(run, 99);
+}
+
 /** Gives a page the rules of a view, once: each further style sheet makes a browser look
  *  at all elements anew. A part of a page that is not there yet has its own. */
 export function dress(root: Element, rules: string): void {

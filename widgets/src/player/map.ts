@@ -1,6 +1,7 @@
 // A small map: the whole of a picture that its pane shows in part, and which part.
 
 import { bounds, element, listen, set, svgElement } from "./dom";
+import { max } from "./numbers";
 
 /** How much larger than its pane a picture is that gets a map. */
 const LEAST = 1.3;
@@ -36,7 +37,7 @@ export class SmallMap {
     const { section, holder, small } = this;
     const { width, height } = bounds(picture);
     const wide = width / section.clientWidth;
-    const needed = Math.max(wide, height / section.clientHeight) > LEAST;
+    const needed = max(wide, height / section.clientHeight) > LEAST;
     const hidden = !needed || section.clientWidth < LEAST_ROOM;
     if (holder.hidden !== hidden) holder.hidden = hidden;
     if (hidden) return;
@@ -53,9 +54,9 @@ export class SmallMap {
     const drawn = `${width} ${height}`;
     if (this.#drawn !== drawn) {
       this.#drawn = drawn;
-      const scale = SIDE / Math.max(width, height);
-      set(small, "width", Math.max(24, width * scale));
-      set(small, "height", Math.max(24, height * scale));
+      const scale = SIDE / max(width, height);
+      set(small, "width", max(24, width * scale));
+      set(small, "height", max(24, height * scale));
       this.#box = bounds(small);
     }
     // It stands below, or above where it covers fewer marks, those that are lit before all.

@@ -2,6 +2,7 @@
 
 import type { Frame, Pane } from "./frame";
 import { MOST_ROWS, cellText, search } from "./state";
+import { round } from "./numbers";
 
 /** What is wanted: the equations of a primitive, of a source line, or those found. */
 export interface Only {
@@ -108,5 +109,5 @@ export function huesOfLines(frame: Frame): Map<string, number> {
   }
   if (lines.size < 2) return new Map();
   const order = [...lines].sort((a, b) => a.localeCompare(b, "en", { numeric: true }));
-  return new Map(order.map((key, at) => [key, Math.round(250 + 137.5 * at) % 360]));
+  return new Map(order.map((key, at) => [key, round(250 + 137.5 * at) % 360]));
 }

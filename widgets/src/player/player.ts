@@ -2,7 +2,7 @@
 // text, never as HTML.
 
 import { axisSliders } from "./axes";
-import { bounds, drag, dress, element, flag, label, listen, set, vary } from "./dom";
+import { bounds, drag, dress, element, flag, label, later, listen, set, vary } from "./dom";
 import { DEFINES, type Frame, type Pane, type Piece, type Row } from "./frame";
 import { ScenePane, inlineGlyph, numberAt } from "./scene";
 import { icon } from "./icons";
@@ -10,6 +10,7 @@ import { choices, huesOfLines, linesOfSteps, type Choice, type Only } from "./on
 import { tokens, type Token } from "./python";
 import { MANY_ROWS, State, cellText, children, columnWidths, usualWidth, clamp, jumped, leastWidth, naturalWidth, rowText, type Hit } from "./state";
 import { RULES } from "./style";
+import { abs, max, min, round } from "./numbers";
 
 /** What the page's scripts know of each other; the build declares the name. */
 declare const minijaxPlayer: { Bars: typeof ScenePane };
@@ -24,6 +25,9 @@ const CLASSES: Record<string, string> = { head: "mj-head-row" };
 const SEPARATOR = "  |  ";
 /** A text of fewer letters stands on one line also in a narrow page. */
 const SURE_TO_FIT = 24;
+/** So many rows around those of its step has the first picture; how high a row is. */
+const NEAR_ROWS = 32;
+const ROW = 20;
 /** The width of a letter of code, in pixels. */
 const LETTER = 7.8;
 
@@ -99,6 +103,8 @@ export class Player {
   #moveAxes: ((step: number) => void) | null = null;
   #keys: Keys[] = [];
   #rowSteps: { at: number; row: HTMLTableRowElement }[] = [];
+  /** While the first picture is drawn: the panes of which a part of the rows is left. */
+  #late? = new Set<number>();
 
   constructor(
     readonly root: HTMLElement,
@@ -108,6 +114,10 @@ export class Player {
     this.state = new State(frame);
     this.#draw();
     this.#show(true);
+    later(() => {
+      if (this.#late?.size) this.#show();
+      this.#late = undefined;
+    });
   }
 
   // ---- drawing ---------------------------------------------------------------------
@@ -258,8 +268,8 @@ export class Player {
     const box = this.#onlyBox;
     entitle(box, "show only");
     box.append(new Option("all equations", ""), new Option("those found by search", "found"));
-    // Counting takes a moment in a long program: the first picture does not wait for it.
-    setTimeout(() => {
+    // Counting takes a moment in a long program.
+    later(() => {
       this.#choices = choices(this.frame);
       for (const kind of ["label", "line"] as const) {
         const group = element("optgroup");
@@ -292,13 +302,13 @@ export class Player {
         this.#panesBox.append(column);
       }
       const here = columns[columns.length - 1]!;
-      width = here.likes = Math.max(width, naturalWidth(pane));
-      here.least = Math.max(here.least, leastWidth(pane, !index));
-      if (pane.kind === "code") here.code = Math.max(here.code, naturalWidth(pane));
+      width = here.likes = max(width, naturalWidth(pane));
+      here.least = max(here.least, leastWidth(pane, !index));
+      if (pane.kind === "code") here.code = max(here.code, naturalWidth(pane));
       if (!pane.wide) {
         // A picture with code beside it, and a listing's remarks, come before code.
         const weight = pane.less || pane.kind === "listing" ? 3 : 1;
-        column.style.flexGrow = String(weight * Math.max(1, width - here.least));
+        column.style.flexGrow = String(weight * max(1, width - here.least));
       }
       const section = this.#drawPane(pane, index);
       column.append(section);
@@ -306,10 +316,10 @@ export class Player {
     });
     const inAll = columns.reduce((sum, one) => sum + (one.wide ? 0 : one.likes * LETTER + 12), 0);
     for (const { made, least, likes, code } of columns) {
-      const pixels = Math.round(least * LETTER);
+      const pixels = round(least * LETTER);
       // Code has its longest line, up to half of the width, if the others leave it that.
-      const others = Math.round(inAll - likes * LETTER);
-      const room = `max(${pixels}px,min(${Math.round(code * LETTER)}px,50% - 6px,100% - ${others}px))`;
+      const others = round(inAll - likes * LETTER);
+      const room = `max(${pixels}px,min(${round(code * LETTER)}px,50% - 6px,100% - ${others}px))`;
       vary(made, "least", code > least ? room : `${pixels}px`);
     }
     columns.forEach(({ made, wide }, at) => {
@@ -341,7 +351,7 @@ export class Player {
     };
     const place = (x: number): number => {
       const from = bounds(left).left;
-      return Math.round((100 * (x - from)) / (bounds(right).right - from));
+      return round((100 * (x - from)) / (bounds(right).right - from));
     };
     listen(made, "pointerdown", (event) => {
       event.preventDefault();
@@ -353,8 +363,8 @@ export class Player {
       event.stopPropagation();
       share(place(bounds(right).left) + by);
     });
-    // What a page keeps lies on the disk: the first picture does not wait for it.
-    setTimeout(() => {
+    // What a page keeps lies on the disk.
+    later(() => {
       try {
         kept = localStorage;
         if (kept[name]) share(Number(kept[name]));
@@ -378,9 +388,9 @@ export class Player {
     flag(table, "sized", pane.rows.some((row) => row.c.some(isSized)));
     if (!["listing", "code", "tiles"].includes(pane.kind)) flag(table, "grid");
     const widths = columnWidths(pane);
-    vary(table, "columns", Math.max(1, widths.length - 1));
+    vary(table, "columns", max(1, widths.length - 1));
     const last = widths[widths.length - 1]! - 3;
-    vary(table, "last", `${Math.min(22, last)}ch`);
+    vary(table, "last", `${min(22, last)}ch`);
     // Room for the sign that folds.
     const sign = pane.rows.some((row) => row.d) ? 24 : 4;
     vary(table, "first", `calc(${pane.kind === "listing" ? usualWidth(pane) : widths[0]}ch + ${sign}px)`);
@@ -435,23 +445,50 @@ export class Player {
     return this.frame.steps[this.state.step]?.detail ?? "";
   }
 
-  /** Puts the visible rows into the document, making those that were never shown. */
+  /** Where rows of a pane stand that the step needs. */
+  #needed(index: number, shown: number[]): number[] {
+    const { step } = this.state;
+    const { on = [], marks = [] } = this.frame.steps[step] ?? {};
+    const rows = on.map((key) => this.#firstRow(index, key));
+    for (const [pane, row] of marks) if (pane === index) rows.push(row);
+    let newest = -1;
+    this.frame.panes[index]!.rows.forEach(({ at }, row) => {
+      if (at! <= step) newest = row;
+    });
+    const places = [newest, ...rows].map((row) => shown.indexOf(row)).filter((place) => place >= 0);
+    return places.length ? places : [0];
+  }
+
+  /** Puts the visible rows into the document, making those that were never shown; into the
+   *  first picture only those near to what the step needs, and room for the others. */
   #showRows(index: number): void {
     const drawn = this.#panes[index]!;
     const folded = this.state.folded[index]!;
-    const shown = this.state.shown(index);
+    const shown = this.state.shown(index).flatMap((isShown, number) => (isShown ? number : []));
+    const near = this.#late && this.#needed(index, shown);
     const made: HTMLTableRowElement[] = [];
-    shown.forEach((isShown, number) => {
-      if (!isShown) return;
+    let left = 0;
+    const leave = (): void => {
+      if (!left) return;
+      const room = element("tr");
+      room.style.height = `${left * ROW}px`;
+      made.push(room);
+      left = 0;
+    };
+    shown.forEach((number, place) => {
+      if (near?.every((at) => abs(at - place) > NEAR_ROWS)) {
+        left++;
+        this.#late!.add(index);
+        return;
+      }
+      leave();
       let row = drawn.rows[number];
       if (!row) row = drawn.rows[number] = this.#drawRow(drawn, index, number);
       const button = row.querySelector<HTMLButtonElement>(".mj-fold");
-      if (button) {
-        const isFolded = folded.has(number);
-        set(button, "aria-expanded", !isFolded);
-      }
+      if (button) set(button, "aria-expanded", !folded.has(number));
       made.push(row);
     });
+    leave();
     drawn.body.replaceChildren(...made);
   }
 
@@ -628,6 +665,11 @@ export class Player {
   #show(first = false): void {
     const { state, frame } = this;
     const step = frame.steps[state.step];
+    const late = this.#late;
+    if (!first && late) {
+      this.#late = undefined;
+      late.forEach((index) => this.#showRows(index));
+    }
     for (const { at, row } of this.#rowSteps) flag(row, "later", at > state.step);
     for (const scene of this.#scenes) scene.step(first);
     for (const made of this.#lit) made.classList.remove("mj-on", "mj-rel", "mj-def", "mj-use");
@@ -750,7 +792,7 @@ export class Player {
       const mark = marked && bounds(marked);
       if (mark && section.scrollWidth > section.clientWidth) {
         // The end of the mark if there is room, in any case its beginning.
-        const over = Math.min(mark.right - box.right + 12, mark.left - box.left - 80);
+        const over = min(mark.right - box.right + 12, mark.left - box.left - 80);
         const under = mark.left - box.left - 80;
         if (over > 24) section.scrollLeft += over;
         else if (under < 0) section.scrollLeft += under;
@@ -1002,9 +1044,9 @@ export class Player {
       }, 1000 / this.#speed);
     }
     if (this.#buttons.play) {
-      this.#buttons.play.replaceChildren(icon(on ? "stop" : "play")!);
-      this.#buttons.play.title = on ? "stop" : "play";
-      label(this.#buttons.play, on ? "stop" : "play");
+      const name = on ? "stop" : "play";
+      this.#buttons.play.replaceChildren(icon(name)!);
+      entitle(this.#buttons.play, name);
     }
   }
 

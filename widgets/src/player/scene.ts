@@ -1,9 +1,10 @@
 // A scene: marks that Python placed, drawn as SVG with the theme's colours. Steps light
 // them and dim those that are not there; only what has places or turns of its own moves.
 
-import { bounds, drag, flag, label, listen, onWidth, pinch, set, svgElement } from "./dom";
+import { bounds, drag, flag, label, later, listen, onWidth, pinch, set, svgElement } from "./dom";
 import { SmallMap, TITLE } from "./map";
 import type { Drawing, Frame, Pane, Scene, SceneMark } from "./frame";
+import { ceil, floor, max, min, round } from "./numbers";
 
 /** A picture with room around it is drawn larger, at most so much, and one that is not
  *  seen whole in any case at most so much. */
@@ -21,13 +22,13 @@ const NUMBER = /-?\d+(?:\.\d+)?/g;
 
 /** How small a picture may be drawn, as a part of its size, for its text to be read. */
 export function leastFit(scene: Scene): number {
-  return Math.max(LEAST_FIT, leastLetters(scene));
+  return max(LEAST_FIT, leastLetters(scene));
 }
 
 /** The same without a bound where there is no text. */
 function leastLetters(scene: Scene): number {
   const sizes = scene.draws.flat().map(([, has]) => Number(has["font-size"] ?? Infinity));
-  return Math.min(1, LEAST_LETTER / Math.min(...sizes, Infinity));
+  return min(1, LEAST_LETTER / min(...sizes, Infinity));
 }
 
 /** What a scene asks of the player. */
@@ -67,7 +68,7 @@ export function between(from: string, to: string, part: number): string {
   let at = 0;
   return to.replace(NUMBER, (end) => {
     const start = Number(starts[at++] ?? end);
-    return String(Math.round((start + (Number(end) - start) * part) * 10) / 10);
+    return String(round((start + (Number(end) - start) * part) * 10) / 10);
   });
 }
 
@@ -124,8 +125,8 @@ export function numberAt(made: SVGElement, x: number, y: number): string {
   const { n, s } = made.dataset;
   const rows = table(made);
   const box = bounds(made);
-  const row = Math.floor(((y - box.top) / box.height) * rows.length);
-  const column = Math.floor(((x - box.left) / box.width) * (rows[0]?.length ?? 0));
+  const row = floor(((y - box.top) / box.height) * rows.length);
+  const column = floor(((x - box.left) / box.width) * (rows[0]?.length ?? 0));
   const found = rows[row]?.[column];
   if (found === undefined) return "";
   const index = rows.length > 1 ? `[${row}, ${column}]` : rows[0]![1] ? `[${column}]` : "";
@@ -227,6 +228,10 @@ export class ScenePane {
     set(svg, "viewBox", `0 0 ${scene.w} ${scene.h}`);
     set(svg, "role", "group");
     label(svg, scene.label || this.pane.title || "picture");
+    // Marks share drawings: a copy is made sooner.
+    const known: SVGElement[][] = [];
+    const copies = (drawing: number): SVGElement[] =>
+      (known[drawing] ??= drawParts(scene.draws[drawing]!)).map((part) => part.cloneNode(true) as SVGElement);
     const shown = scene.marks.map((mark, number) => {
       const group = svgElement("g");
       flag(group, "mark");
@@ -239,7 +244,7 @@ export class ScenePane {
       } else set(group, "aria-hidden", "true");
       if (mark.h === undefined) flag(group, "idle");
       else {
-        const [halo] = drawParts(scene.draws[mark.h]!);
+        const [halo] = copies(mark.h);
         halo!.removeAttribute("style");
         set(halo!, "class", "mj-halo");
         group.append(halo!);
@@ -247,7 +252,7 @@ export class ScenePane {
       if (leads) flag(group, "go");
       if (leads || mark.t) set(group, "tabindex", "-1");
       for (const key of mark.k ?? []) this.stage.remember(key, group);
-      const parts = drawParts(scene.draws[mark.d]!);
+      const parts = copies(mark.d);
       group.append(...parts);
       svg.append(group);
       return { mark, group, parts, drawing: mark.d, timer: 0, faint: false, moved: "" };
@@ -291,7 +296,7 @@ export class ScenePane {
     if (cut || isStill() || !sameForm(from, to)) return replace();
     const start = performance.now();
     const draw = (now: number): void => {
-      const time = Math.min(1, Math.max(0, (now - start) / MOTION));
+      const time = min(1, max(0, (now - start) / MOTION));
       if (time === 1) return replace();
       const part = 1 - (1 - time) ** 3;
       to.forEach(([, has], index) => {
@@ -323,11 +328,11 @@ export class ScenePane {
     const { scene, svg } = this.#now;
     const room = this.section.clientWidth;
     const whole = this.#height() / scene.h;
-    const most = Math.min(this.#fitted, whole < 1 ? MOST_SCROLLED : Math.min(MOST_GROWN, whole));
-    const fit = room ? Math.min(most, Math.max(leastFit(scene), room / scene.w)) : 1;
+    const most = min(this.#fitted, whole < 1 ? MOST_SCROLLED : min(MOST_GROWN, whole));
+    const fit = room ? min(most, max(leastFit(scene), room / scene.w)) : 1;
     const zoom = this.#zoom || fit;
-    set(svg, "width", Math.floor(scene.w * zoom));
-    set(svg, "height", Math.ceil(scene.h * zoom));
+    set(svg, "width", floor(scene.w * zoom));
+    set(svg, "height", ceil(scene.h * zoom));
   }
 
   /** Makes the picture larger; the point (x, y) of the window stays where it is. */
@@ -338,9 +343,9 @@ export class ScenePane {
     const box = bounds(section);
     const at = [x ?? box.left + box.width / 2, y ?? box.top + box.height / 2] as const;
     const scale = before.width / scene.w;
-    const all = Math.min(section.clientWidth / scene.w, section.clientHeight / scene.h);
+    const all = min(section.clientWidth / scene.w, section.clientHeight / scene.h);
     if (!factor) this.#zoom = this.#zoom ? 0 : all;
-    else this.#zoom = Math.min(MOST_ZOOM, Math.max(0.05, scale * factor));
+    else this.#zoom = min(MOST_ZOOM, max(0.05, scale * factor));
     this.#resize();
     const after = bounds(svg);
     const grown = after.width / before.width;
@@ -443,7 +448,10 @@ export class ScenePane {
    *  letters allow, where they do not fit; then it scrolls, with motion after a step. */
   scrollToLit(first = false): void {
     this.#reveal(first);
-    this.#map.show(this.#now.svg);
+    const show = (): void => this.#map.show(this.#now.svg);
+    // The first picture does not wait for the small one.
+    if (first) later(show);
+    else show();
   }
 
   #reveal(first: boolean): void {
@@ -454,20 +462,20 @@ export class ScenePane {
     if (!box) return;
     const wanted = box.bottom - box.top + title + 2 * EDGE;
     if (section.clientHeight < wanted && section.scrollHeight > section.clientHeight) {
-      section.style.maxHeight = `${Math.ceil(wanted)}px`;
+      section.style.maxHeight = `${ceil(wanted)}px`;
       box = this.#litBox()!; // growing may have moved it
     }
     const across = box.right - box.left + 2 * EDGE;
     if (!this.#zoom && across > section.clientWidth) {
       const { scene, svg } = this.#now;
       const zoom = bounds(svg).width / scene.w;
-      this.#fitted = Math.max(leastLetters(scene), (zoom * section.clientWidth) / across);
+      this.#fitted = max(leastLetters(scene), (zoom * section.clientWidth) / across);
       this.#resize();
       box = this.#litBox()!;
     }
     const at = bounds(section);
     const over = (start: number, end: number, from: number, to: number): number =>
-      start < from + EDGE ? start - from - EDGE : Math.max(0, Math.min(end - to + EDGE, start - from - EDGE));
+      start < from + EDGE ? start - from - EDGE : max(0, min(end - to + EDGE, start - from - EDGE));
     const top = over(box.top, box.bottom, at.top + title, at.top + section.clientHeight);
     const left = over(box.left, box.right, at.left, at.left + section.clientWidth);
     if (!top && !left) return;
@@ -480,7 +488,7 @@ export class ScenePane {
       .map((mark) => bounds(mark))
       .filter((box) => box.width || box.height);
     const far = (name: "left" | "right" | "top" | "bottom", sign: number): number =>
-      sign * Math.max(...boxes.map((box) => sign * box[name]));
+      sign * max(...boxes.map((box) => sign * box[name]));
     return boxes[0] ? { left: far("left", -1), right: far("right", 1), top: far("top", -1), bottom: far("bottom", 1) } : null;
   }
 }

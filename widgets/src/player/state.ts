@@ -2,6 +2,7 @@
 
 import type { Frame, Pane, Piece, Row } from "./frame";
 import { nearest, rowsLeft, stepsLeft, type Only } from "./only";
+import { ceil, max, min } from "./numbers";
 
 /** Above this many rows a pane opens its groups one at a time. */
 export const MANY_ROWS = 300;
@@ -9,7 +10,7 @@ export const MANY_ROWS = 300;
 export const MOST_ROWS = 2000;
 
 export function clamp(value: number, low: number, high: number): number {
-  return Math.max(low, Math.min(high, value));
+  return max(low, min(high, value));
 }
 
 /** How many letters of a piece are shown at first. */
@@ -82,8 +83,8 @@ export const columnWidths = once((pane: Pane): number[] => {
       let letters = cell.reduce((sum, piece) => sum + lettersOf(piece), 3);
       if (!column) letters += 2 * (row.d ?? 0);
       // The rail of a listing gives way to the text.
-      else if (pane.kind === "listing") letters = Math.min(letters, 34);
-      widths[column] = Math.max(widths[column] ?? 0, letters);
+      else if (pane.kind === "listing") letters = min(letters, 34);
+      widths[column] = max(widths[column] ?? 0, letters);
     });
   }
   return widths;
@@ -95,7 +96,7 @@ export const usualWidth = once((pane: Pane): number => {
   const letters = (pane.kind === "listing" && tailed.length ? tailed : pane.rows)
     .map((row) => (row.c[0] ?? []).reduce((sum, piece) => sum + lettersOf(piece), 3) + 2 * (row.d ?? 0))
     .sort((a, b) => a - b);
-  return letters[Math.ceil(0.95 * (letters.length - 1))] ?? 0;
+  return letters[ceil(0.95 * (letters.length - 1))] ?? 0;
 });
 
 /** How many letters wide a pane would like to be, within reason. */
@@ -106,24 +107,24 @@ export function naturalWidth(pane: Pane): number {
   const widths = [...columnWidths(pane)];
   if (pane.kind === "listing") widths[0] = usualWidth(pane);
   const all = widths.reduce((sum, width) => sum + width);
-  return clamp(all, Math.min(36, Math.max(26, pane.title.length)), 100);
+  return clamp(all, min(36, max(26, pane.title.length)), 100);
 }
 
 /** Below this many letters a pane stands under the others rather than beside them.
  *  Beside a listing that `leads` there is room only where none of its lines need wrap. */
 export function leastWidth(pane: Pane, leads = false): number {
-  if (pane.scene) return Math.min(naturalWidth(pane), pane.less ? pane.less.w / 7.8 : 70);
+  if (pane.scene) return min(naturalWidth(pane), pane.less ? pane.less.w / 7.8 : 70);
   // Code and prose wrap, and long lines of a listing; a cut table says less.
   if (pane.kind === "listing") {
     // The rail is cut before the text wraps.
-    const rail = columnWidths(pane).slice(1).map((width) => Math.min(width, 16));
+    const rail = columnWidths(pane).slice(1).map((width) => min(width, 16));
     const needed = rail.reduce((sum, width) => sum + width, usualWidth(pane));
     return clamp(needed, 26, leads ? 100 : 85);
   }
   const parts: Partial<Record<Pane["kind"], number>> = { code: 0.65, prose: 0.75 };
   const bare = columnWidths(pane).length === 1;
   const part = bare ? 0.6 : (parts[pane.kind] ?? 1);
-  return part * Math.min(naturalWidth(pane), pane.kind === "code" ? 72 : 100);
+  return part * min(naturalWidth(pane), pane.kind === "code" ? 72 : 100);
 }
 
 /** The step that a key of some steps goes to: from one of them to the one that follows
@@ -167,12 +168,12 @@ export class State {
   left: boolean[] | null = null;
 
   constructor(readonly frame: Frame) {
-    this.step = clamp(frame.telling, 0, Math.max(0, frame.steps.length - 1));
+    this.step = clamp(frame.telling, 0, max(0, frame.steps.length - 1));
     this.folded = frame.panes.map(foldedAtFirst);
   }
 
   get lastStep(): number {
-    return Math.max(0, this.frame.steps.length - 1);
+    return max(0, this.frame.steps.length - 1);
   }
 
   to(step: number): boolean {

@@ -51,22 +51,23 @@ const TEXT = "var(--jp-ui-font-family,var(--vscode-font-family,system-ui,sans-se
 
 /** A page carries all of this, so it is short: `.x` stands for `.mj-x`, `?` for `.mj-live `,
  *  with which most rules begin, `&x` for `var(--mj-x)`, `#x` for `table.mj-x`, `^x` for
- *  `tr.mj-x`, `|` for `background:`, `_` for `white-space:`, `'` for `td:first-child`. */
+ *  `tr.mj-x`, `|` for `background:`, `_` for `white-space:`, `<` for `display:`, `$` for
+ *  `border-radius:`, `'` for `td:first-child`. */
 const WRITTEN = `
 .live{container-type:inline-size;font:13px/20px ${TEXT};color:&text;
-|&base;padding:8px 12px;border-radius:4px;outline-offset:2px;text-align:left}
+|&base;padding:8px 12px;$4px;outline-offset:2px;text-align:left}
 ?*{box-sizing:border-box}
 .live:focus-visible,?:is(button,input,.pane,tr):focus-visible{outline:2px solid &value;outline-offset:2px}
 ?.pane:focus-visible{outline-offset:-2px}
-.still{display:flex;flex-wrap:wrap;gap:4px 12px;align-items:baseline;margin:0 0 8px}
+.still{<flex;flex-wrap:wrap;gap:4px 12px;align-items:baseline;margin:0 0 8px}
 .still .head{flex:1 1 220px;margin:0}
 .still .bar{margin:0;flex:none}
-.still .gap{display:none}
+.still .gap{<none}
 .still .where{min-width:0;flex:none}
 .head{font-size:15px;line-height:22px;font-weight:600;margin:0 0 8px}
-.bar{display:flex;flex-wrap:wrap;gap:4px;align-items:center;margin:0 0 8px}
+.bar{<flex;flex-wrap:wrap;gap:4px;align-items:center;margin:0 0 8px}
 .bar :is(button,select,[type=search]){font:inherit;color:&text;
-|&panel;border:1px solid transparent;border-radius:4px;min-width:24px;min-height:24px;
+|&panel;border:1px solid transparent;$4px;min-width:24px;min-height:24px;
 height:24px;padding:0 6px;cursor:pointer}
 .bar button:hover{border-color:&line}
 .bar button[aria-pressed=true]{|&value-wash;border-color:&value}
@@ -76,13 +77,13 @@ accent-color:&value;|transparent}
 .bar input[type=search]{width:150px;cursor:text}
 .where{font-variant-numeric:tabular-nums;flex:0 1 auto;min-width:8em;_nowrap;overflow:hidden;text-overflow:ellipsis}
 .gap{flex:1}
-.panes{display:flex;flex-wrap:wrap;gap:12px;align-items:flex-start}
-.column{min-width:min(&least,100%);flex:1 1 &least;display:flex;flex-direction:column;gap:12px;position:relative}
+.panes{<flex;flex-wrap:wrap;gap:12px;align-items:flex-start}
+.column{min-width:min(&least,100%);flex:1 1 &least;<flex;flex-direction:column;gap:12px;position:relative}
 .column.wide{flex:1 1 100%}
 .column:where(.shared){flex-basis:0;min-width:120px}
 .handle{position:absolute;inset:0 auto 0 -12px;width:12px;cursor:col-resize;touch-action:none}
 .handle:is(:hover,:focus-visible){|&line;opacity:.4}
-.pane{min-width:0;flex:none;|&base;border-radius:4px;max-height:max(480px,100vh - 200px);
+.pane{min-width:0;flex:none;|&base;$4px;max-height:max(480px,100vh - 200px);
 overflow:auto;position:relative}
 .pane:not(:only-child){max-height:max(300px,66vh)}
 .head,.title,.detail,.strip{overflow-wrap:anywhere}
@@ -116,7 +117,7 @@ _pre-wrap;overflow-wrap:anywhere}
 text-overflow:ellipsis}
 ?#table td.hang{--mj-i:min(&hang*1ch,40cqw);padding-left:calc(var(--mj-at,8px) + &i);
 text-indent:calc(-1*&i)}
-?.changed{|&residual-wash;border-radius:3px;box-shadow:0 0 0 1px &residual}
+?.changed{|&residual-wash;$3px;box-shadow:0 0 0 1px &residual}
 ?#table td[data-sized]{text-align:right}
 ?^later :not(mark){color:&constant}
 ?^later svg{opacity:.6}
@@ -125,18 +126,18 @@ text-indent:calc(-1*&i)}
 ?^line:is(.on,.rel,.near)>td{|oklch(&ground-lit &hue)}
 ?^line:is(.on,.rel,.near) .value{color:color-mix(in srgb,&value 70%,&text)}
 ?^line:is(.on,.rel,.near) :is(.rail,.constant,.t-comment){color:&text}
-.params{cursor:pointer;border-radius:3px;|&constant-wash;color:&text}
-.params>span{display:none;_pre-wrap}
+.params{cursor:pointer;$3px;|&constant-wash;color:&text}
+.params>span{<none;_pre-wrap}
 .params::before{content:"..."}
 .params:hover{box-shadow:0 0 0 1px &line}
-:is(.params.open,.all-params .params)>span{display:inline}
+:is(.params.open,.all-params .params)>span{<inline}
 :is(.params.open,.all-params .params)::before{content:none}
 ?^kept>'{background-image:linear-gradient(90deg,&residual 2px,transparent 2px 4px,&residual 4px 6px,transparent 6px)}
 ?^backward>'{background-image:linear-gradient(90deg,&cotangent 6px,transparent 6px)}
-td:not(.hang)>wbr{display:none}
-.bytes{display:inline-block;height:12px;min-width:1px;vertical-align:-1px;border-radius:2px;|&residual-wash;
+td:not(.hang)>wbr{<none}
+.bytes{<inline-block;height:12px;min-width:1px;vertical-align:-1px;$2px;|&residual-wash;
 border:1px solid &residual}
-?.moved{|&residual-wash;border-radius:3px;box-shadow:0 2px &residual}
+?.moved{|&residual-wash;$3px;box-shadow:0 2px &residual}
 ?^moved>'{box-shadow:inset -3px 0 &residual}
 .t-comment{font-style:italic}
 .t-name{font-weight:600}
@@ -158,23 +159,23 @@ border:1px solid &residual}
 ?.fold{border:0;|transparent;color:&constant;padding:0;margin:0 4px 0 0;width:16px;height:20px;cursor:pointer;
 vertical-align:top}
 ?[aria-expanded=true]>svg{rotate:90deg}
-?.n{font-weight:600;border-radius:3px;cursor:default}
+?.n{font-weight:600;$3px;cursor:default}
 ?.n:is(.def,.use){|&value-wash;color:&text}
 ?.n.def{box-shadow:0 0 0 1px &value}
 ?.n.use{text-decoration:underline 2px &value}
-?mark{|&value-wash;color:inherit;border-radius:3px;box-shadow:0 0 0 1px &value}
+?mark{|&value-wash;color:inherit;$3px;box-shadow:0 0 0 1px &value}
 ?.jump{cursor:pointer;font-weight:400;text-decoration:underline dotted &line;text-underline-offset:3px}
-.untyped .type{display:none}
+.untyped .type{<none}
 .bar select{max-width:9.5em;text-overflow:ellipsis}
 .bar select.filtering{|&value-wash;border-color:&value}
 .pane.tiles-pane{max-height:none}
 .with-tiles .detail{position:sticky;bottom:0}
-?#tiles tbody{display:flex;flex-direction:column;gap:2px}
-?#tiles tr{display:flex;gap:12px}
-?##tiles td{display:block;flex:1 1 0;min-width:0;_normal;padding:0;width:auto}
+?#tiles tbody{<flex;flex-direction:column;gap:2px}
+?#tiles tr{<flex;gap:12px}
+?##tiles td{<block;flex:1 1 0;min-width:0;_normal;padding:0;width:auto}
 ?##tiles '{flex:0 0 222px;font-family:${TEXT};color:&constant}
-?.tile{display:inline-block;margin:1px 3px 1px 0;padding:0 5px;font-size:12px;line-height:16px;font-weight:400;
-border-radius:4px;border:1px solid &line;|&panel;color:&text;
+?.tile{<inline-block;margin:1px 3px 1px 0;padding:0 5px;font-size:12px;line-height:16px;font-weight:400;
+$4px;border:1px solid &line;|&panel;color:&text;
 text-decoration:none;cursor:pointer}
 ?.tile.value{|&value-wash;border-color:&value}
 ?.tile.batch{|&batch-wash;border-color:&batch;border-width:1px 1px 3px}
@@ -185,39 +186,39 @@ text-decoration:none;cursor:pointer}
 .strong{font-weight:600;color:&text}
 .code-text{font-family:${CODE}}
 .separator{color:&line}
-.chip{border-radius:4px;padding:0 3px;|&value-wash;color:&text!important}
+.chip{$4px;padding:0 3px;|&value-wash;color:&text!important}
 ?td .chip{_nowrap}
-.dash{border:1px dashed &constant;border-radius:4px;padding:0 3px;color:&text!important}
-.strip{margin-top:8px;font:13px/20px ${CODE};display:flex;flex-wrap:wrap;gap:4px 12px;align-items:baseline}
+.dash{border:1px dashed &constant;$4px;padding:0 3px;color:&text!important}
+.strip{margin-top:8px;font:13px/20px ${CODE};<flex;flex-wrap:wrap;gap:4px 12px;align-items:baseline}
 .strip b{font:600 13px/20px ${TEXT};color:&constant}
 .detail{min-height:28px;margin-top:8px;padding:4px 8px;border-left:3px solid &value;
 |&panel;_pre-wrap}
 .text{font:13px/20px ${CODE};_pre;overflow:auto;max-height:480px;margin:0;padding:0 8px;
 |&base;color:&text}
 .help{margin:8px 0 0;padding:4px 8px;|&panel}
-.help kbd{font:12px/16px ${CODE};border:1px solid &line;border-radius:3px;padding:0 4px;
+.help kbd{font:12px/16px ${CODE};border:1px solid &line;$3px;padding:0 4px;
 |&base;color:&text}
-.help div{display:inline-block;margin:2px 14px 2px 0}
+.help div{<inline-block;margin:2px 14px 2px 0}
 ?svg.icon{width:16px;height:16px;margin:0 auto;fill:none;stroke:currentColor;stroke-width:1.8;
 stroke-linecap:round;stroke-linejoin:round}
-.legend{display:block!important}
-.meaning{display:inline-block;margin-right:14px}
-.swatch{font:600 13px/20px ${CODE};padding:0 4px;border-radius:3px}
-?svg{display:block;max-width:100%;height:auto}
+.legend{<block!important}
+.meaning{<inline-block;margin-right:14px}
+.swatch{font:600 13px/20px ${CODE};padding:0 4px;$3px}
+?svg{<block;max-width:100%;height:auto}
 ?svg text{font:12px ${CODE};fill:&text}
 ?.pane.scene-pane{max-height:max(620px,100vh - 180px)}
 .live.with-strip .pane{max-height:max(360px,100vh - 400px)}
 .map{position:sticky;bottom:0;left:0;height:0}
 ?.map svg{position:absolute;right:8px;|&base;border:1px solid &line;overflow:hidden;cursor:pointer;touch-action:none}
 ?.map svg:not(:hover){opacity:.8}
-?.map .halo{display:none}
+?.map .halo{<none}
 ?.map>svg>rect{fill:&value-wash;fill-opacity:.5;stroke:&value;vector-effect:non-scaling-stroke}
 .live:fullscreen{overflow:auto}
 ?:fullscreen .pane{max-height:none}
 ?.fold svg{width:9px}
 ?svg:not(.icon){max-width:none;overflow:visible}
 ?svg.scene{font-variant-numeric:tabular-nums}
-?svg.glyph{display:inline-block;vertical-align:middle}
+?svg.glyph{<inline-block;vertical-align:middle}
 ?svg.scene text{_pre}
 ?g.idle{pointer-events:none}
 ?g.mark{outline:none}
@@ -230,40 +231,40 @@ stroke-linecap:round;stroke-linejoin:round}
 ?g:is(.near,.rel,.on)>path.halo{stroke:&value-wash;stroke-width:9}
 ?g.mark:focus-visible>.halo{stroke:&value;stroke-width:2;stroke-dasharray:4 2}
 ?g.later{opacity:.4}
-?[hidden]{display:none!important}
+?[hidden]{<none!important}
 @media (prefers-reduced-motion:no-preference){?g.mark{transition:transform 160ms ease-out,opacity 160ms ease-out}
 ?mark{transition:background 160ms ease-out}}
-@media print{.pane{max-height:none!important}?:is(button,select,input,.map){display:none}}
+@media print{.pane{max-height:none!important}?:is(button,select,input,.map){<none}}
 @container (max-width:640px){
-?#tiles tr{display:block}
+?#tiles tr{<block}
 .panes{flex-direction:column}
 .column{width:100%;flex:none}
-.handle,.gap{display:none}
+.handle,.gap{<none}
 .bytes{--mj-pixel:.5px}
 .pane{max-height:max(360px,56vh)}
 ?#table td{_pre-wrap;overflow-wrap:anywhere}
 ?#code '{_pre}
 ?td .chip{_normal}
 ?td .size{_nowrap}
-?#listing .rail{display:none}
-?#grid{display:grid;grid-template-columns:repeat(&columns,auto) minmax(0,1fr)}
-?#grid tbody{display:contents}
-?#grid tr{display:grid;grid-template-columns:subgrid;grid-column:1/-1}
+?#listing .rail{<none}
+?#grid{<grid;grid-template-columns:repeat(&columns,auto) minmax(0,1fr)}
+?#grid tbody{<contents}
+?#grid tr{<grid;grid-template-columns:subgrid;grid-column:1/-1}
 ?#grid tr:is(.on,.rel){|&panel}
 ?##grid :is(td,th){width:auto;min-width:0}
 ?##grid td+td{overflow-wrap:break-word}
 ?##grid td[data-sized]{min-width:auto}
-?#table td.rail:empty{display:none}
+?#table td.rail:empty{<none}
 ?#grid td:only-child{grid-column:1/-1}
 ?#plain td.rail:last-child:nth-child(n+3){grid-column:1/-1;padding-left:4ch}
 ?#prose{grid-template-columns:fit-content(42%) minmax(0,1fr)}
 ?#prose tr:not(.head-row) '{_normal}
-?#sides td[data-other]{display:none}
+?#sides td[data-other]{<none}
 ?#sides td:nth-child(n+2){grid-column:2/-1}
-?#table:not(.sized) thead{display:none}
-?#grid thead{display:contents}
+?#table:not(.sized) thead{<none}
+?#grid thead{<contents}
 ?##grid th{overflow:visible}
-?#grid th:last-child:nth-child(n+3){display:none}
+?#grid th:last-child:nth-child(n+3){<none}
 .bar>:not(button,[type=range],[aria-label="steps per second"]),.bar button[title=search]~*{order:2}
 .bar button[title=search]{order:1}
 .bar input[type=range]{flex-basis:60px}
@@ -286,5 +287,6 @@ export const RULES =
   `html[data-theme=light] .minijax-view{${light}}}` +
   WRITTEN.replace(/\.(?=[a-z])/g, ".mj-").replaceAll("?", ".mj-live ").replaceAll("#", "table.mj-")
     .replaceAll("^", "tr.mj-").replaceAll("|", "background:").replaceAll("_", "white-space:")
+    .replaceAll("<", "display:").replaceAll("$", "border-radius:")
     .replaceAll("'", "td:first-child").replace(/&([a-z-]+)/g, "var(--mj-$1)") +
   roles;

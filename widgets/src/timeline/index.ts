@@ -26,9 +26,14 @@ const STYLE = `.mj-bars canvas{display:block;width:100%;touch-action:pan-y;curso
 .mj-bars li button{all:unset;cursor:pointer;border-left:8px solid;padding-left:8px;overflow-wrap:anywhere}
 .mj-bars li button:focus-visible{outline:2px solid var(--mj-value)}`;
 
-/** How many digits after the point tell places so far apart from one another. */
-function digits(apart: number): object {
-  return { maximumFractionDigits: Math.max(0, Math.min(12, 2 - Math.floor(Math.log10(apart)))) };
+/** A number with as many digits after the point as tell places so far apart from one
+ *  another, and a comma before each thousand. The first one that the browser itself puts
+ *  into words takes as long as the picture. */
+function numeral(number: number, apart: number): string {
+  const digits = Math.max(0, Math.min(12, 2 - Math.floor(Math.log10(apart))));
+  const [whole, part = ""] = number.toFixed(digits).split(".");
+  const after = part.replace(/0+$/, "");
+  return whole!.replace(/\B(?=(\d{3})+$)/g, ",") + (after && `.${after}`);
 }
 
 export class Bars {
@@ -235,7 +240,7 @@ export class Bars {
     // A bar of whole points ends before its last one does. Its length has two digits.
     const long = columns[1]![bar]!;
     const end = start + long - (unit ? 0 : 1);
-    const [from, to] = [start + shift, end + shift].map((n) => n.toLocaleString("en", digits(10 * long)));
+    const [from, to] = [start + shift, end + shift].map((n) => numeral(n, 10 * long));
     return `${said[columns[6]![bar]!]}${before}${from}${unit}${between}${to}${unit}`;
   }
 
@@ -344,7 +349,7 @@ export class Bars {
     let [from, to] = [this.#left, this.#left + sight];
     // Whole points are counted as in the sentences: the last one is in sight, too.
     if (!unit) [from, to] = [Math.floor(from) + shift, Math.ceil(to - 0.01) + shift - 1];
-    const said = (point: number, apart: number): string => point.toLocaleString("en", digits(apart)) + unit;
+    const said = (point: number, apart: number): string => numeral(point, apart) + unit;
     const seen = `${points}${said(from, sight)} to ${said(to, sight)} of ${said(end, end)}`;
     // A step that moves nothing writes nothing: the page is laid out once.
     if (this.#seen.textContent !== seen) this.#seen.textContent = seen;
@@ -370,7 +375,7 @@ export class Bars {
       return row;
     });
     const more = lit.length - rows.length;
-    if (more > 0) rows.push(element("li", "", `and ${more.toLocaleString("en")} more at this step`));
+    if (more > 0) rows.push(element("li", "", `and ${numeral(more, 100)} more at this step`));
     this.#list.replaceChildren(...rows);
   }
 
