@@ -185,6 +185,54 @@ for _kinds in ("aaa", "eee", "eaa"):
                 _case, kinds=_kinds, name=_name, run=_run
             )
 
+
+
+def _asked(lib, kinds):
+    """What asks for a place, where `shard_map` maps over one axis: types, or refusals.
+
+    A spec means the mesh as it is there, of which one axis is Manual; the mesh outside
+    is another one.
+    """
+    t, found = Nest(lib, kinds), {}
+    P, jnp = t.P, t.jnp
+    places = {
+        **{str(axes): lambda axes=axes: P(*axes) for axes in ((), ("y",), ("x",))},
+        "inside": lambda: lib.Named(lib.sharding.get_abstract_mesh(), P("y")),
+        "whole": lambda: lib.Named(t.mesh, P("y")),
+        "of types": lambda: lib.Named(t.mesh.abstract_mesh, P()),
+    }
+    operations = {
+        "dot": lambda p, s: lib.lax.dot(p, p.T, out_sharding=s),
+        "reshape": lambda p, s: jnp.reshape(p, (8, 4), out_sharding=s),
+        "iota": lambda p, s: lib.lax.broadcasted_iota(int, (8, 8), 0, out_sharding=s),
+        "zeros": lambda p, s: jnp.zeros((8, 8), out_sharding=s),
+        "repeat": lambda p, s: jnp.repeat(p, 2, axis=0, out_sharding=s),
+        "normal": lambda p, s: lib.random.normal(
+            lib.random.key(0), (8, 8), out_sharding=s
+        ),
+        "reshard": lib.sharding.reshard,
+    }
+    for operation, function in operations.items():
+        for place, made in places.items():
+
+            def body(p, function=function, made=made):
+                types.append(str(t.mj.typeof(function(p, made()))))
+                return p
+
+            types = []
+            mapped = t.map(body, in_specs=P("x"), out_specs=P("x"), axis_names={"x"})
+            try:
+                with lib.mj.set_mesh(t.mesh):
+                    t.mj.eval_shape(mapped, t.put("x"))
+            except ValueError as error:
+                types.append(type(error).__name__)
+            found[f"{operation} at {place}"] = types[-1]
+    return [f"{name}: {kind}" for name, kind in found.items()]
+
+
+for _kinds in ("eee", "aee"):
+    CASES[f"{_kinds}_asked"] = functools.partial(_asked, kinds=_kinds)
+
 # JAX fails: it writes a module that does not parse, or a cotangent has another type.
 ONLY_HERE = {
     **{f"{kinds}_three_gradient": "three" for kinds in ("aaa", "eee", "eaa")},

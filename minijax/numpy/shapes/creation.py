@@ -255,11 +255,11 @@ def laid_out(function: Callable[..., Array], place: Any, *args: Any) -> Array:
     kinds = (*_traced_or_array, np.ndarray)
     given = {i: leaf for i, leaf in enumerate(leaves) if isinstance(leaf, kinds)}
 
-    def with_statics(arrays: dict[int, Array]) -> Array:
+    def inner(arrays: dict[int, Array]) -> Array:
         own = [arrays.get(i, leaf) for i, leaf in enumerate(leaves)]
         return function(*trees.tree_unflatten(tree, own))
 
-    return auto_axes(with_statics, out_sharding=place)(given)
+    return auto_axes(inner, axes=cut.mesh.explicit_axes, out_sharding=place)(given)
 
 
 # --------------------------------------------------------------------------

@@ -38,6 +38,7 @@ from minijax.primitives.parallel.variation import (
     varying,
 )
 from minijax.programs.sharding.cuts import CARRYING, CASTING
+from minijax.support.devices.mesh import AxisType
 from minijax.support.settings import override
 from minijax.support.tree_util import tree_map
 from minijax.values.named_axes import extend_axis_env
@@ -49,7 +50,10 @@ class manual_scope:
     def __init__(self, mesh: Any, axes: Iterable[Hashable], checked: bool) -> None:
         sizes = dict(mesh.shape)
         around = () if state.manual_mesh is None else state.manual_mesh[1]
-        self.mesh = (mesh, frozenset((*around, *axes)))
+        manual = frozenset((*around, *axes))
+        self.mesh = mesh, manual
+        kinds = dict.fromkeys(manual, AxisType.Manual)
+        self.inside = mesh.abstract_mesh.update_axis_types(kinds)
         self.axes = [(name, sizes[name]) for name in mesh.axis_names if name in axes]
         kept = tuple(name for name in state.varying_axes if name not in axes)
         self.varying = (*kept, *(name for name, _ in self.axes)) if checked else ()
@@ -60,6 +64,7 @@ class manual_scope:
         self.stack.enter_context(extend_axis_env(self.axes))
         self.stack.enter_context(override("varying_axes", self.varying))
         self.stack.enter_context(override("manual_mesh", self.mesh))
+        self.stack.enter_context(override("abstract_mesh", self.inside))
         self.stack.enter_context(override("entering", entering))
 
     def __exit__(self, *exception: Any) -> None:

@@ -217,9 +217,9 @@ class Cuts(TypeExtension):
         if place is None:
             return None
         given, used = given_sharding(place, name), get_abstract_mesh()
-        types = {*used.axis_types, *given.mesh.axis_types}
-        typed_ = AxisType.Explicit in types and AxisType.Manual not in types
-        if typed_ and not used.empty and used != given.mesh and name != "reshard":
+        automatic = used.are_all_axes_auto and given.mesh.are_all_axes_auto
+        moving = name == "reshard" and not used.manual_axes
+        if not (used.empty or used == given.mesh or automatic or moving):
             raise errors.value_error(
                 f"The mesh in use, {used}, should match the mesh of {place}, which "
                 f"{name} got. Set that one: `with minijax.set_mesh(mesh):`."
