@@ -192,8 +192,8 @@ def _refuse_derivative(trace: Any) -> None:
     if base is not trace and not isinstance(base, DynamicJaxprTrace):
         raise NotImplementedError(
             "The derivative of a jit with layouts would drop those of its results. "
-            "Leave them out of this jit, and move what it takes or gives: "
-            "`device_put(result, format)`. Or take the derivative within a jit."
+            "Leave the layouts out of this jit. Outside of a program, `device_put("
+            "result, format)` moves what it gives."
         )
 
 
