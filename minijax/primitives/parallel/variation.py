@@ -30,7 +30,7 @@ from minijax.core.state import state
 from minijax.primitives.parallel import manual_lowering
 from minijax.primitives.parallel.manual_lowering import names_of
 from minijax.primitives.shape import broadcasting
-from minijax.support.devices.shardings import AxisType, ManualSharding, PartitionSpec
+from minijax.support.devices.shardings import ManualSharding, PartitionSpec
 from minijax.support.settings import declare
 from minijax.values.named_axes import NamedAxisEffect
 
@@ -113,14 +113,12 @@ def moved(aval: ShapedArray, axes: Names, name: str, move: Move) -> ShapedArray:
     vma, *words = sets.values()
     cut = aval.cut
     if tuple(words) != words_of(aval):
-        mesh, manual = state.manual_mesh
-        inside = dict.fromkeys(manual, AxisType.Manual)
-        mesh = mesh.abstract_mesh.update_axis_types(inside)
+        mesh = state.abstract_mesh  # of the shard_map
         if not mesh.are_all_axes_manual:
             raise NotImplementedError(
                 "a value is unreduced or reduced in a shard_map over all axes of the "
-                f"mesh only; this one is over {sorted(map(str, manual))}. Leave out "
-                "its axis_names."
+                f"mesh only; this one is over {[*map(str, mesh.manual_axes)]}. Leave "
+                "out its axis_names."
             )
         whole = [None] * aval.ndim
         spec = PartitionSpec(*whole, unreduced=words[0], reduced=words[1])
