@@ -17,11 +17,14 @@ import types
 from collections.abc import Sequence
 from typing import Any
 
+from minijax.jax_names.listed import MODULES, NAMES
+
 # Rooms of minijax of which JAX has no module.
 _INNER = (
     "as_jax assembly backend compile exporting jax_names kernels primitives processes"
     " programs support transforms values"
 ).split()
+_INNER_NAMES = {f"minijax.{room}" for room in _INNER}
 _IMPORT_FROM = dis.opmap["IMPORT_FROM"]
 
 
@@ -119,21 +122,15 @@ def _minijax_name(fullname: str) -> str | None:
 
 
 def _exists(fullname: str) -> bool:
-    from minijax.jax_names.listed import MODULES
-
     return fullname in MODULES or _minijax_name(fullname) is not None
 
 
 def _listed(fullname: str) -> dict[str, str]:
-    from minijax.jax_names.listed import NAMES
-
     return NAMES.get(fullname, {})
 
 
 def _sources(fullname: str) -> list[types.ModuleType]:
     """The modules of minijax in which a module of JAX looks for its names."""
-    from minijax.jax_names.listed import MODULES
-
     beside = _minijax_name(fullname)
     names = [*([beside] if beside else []), *MODULES.get(fullname, ())]
     return [importlib.import_module(name) for name in names]
@@ -153,15 +150,11 @@ def _find(module: str, name: str) -> Any:
         return importlib.import_module(inner)
     for source in _sources(module):
         value = getattr(source, name, None)
-        if value is not None and getattr(value, "__name__", "") not in _inner_names():
+        if value is not None and getattr(value, "__name__", "") not in _INNER_NAMES:
             return value
         if value is None and name in vars(source):
             return None
     raise LookupError(name)
-
-
-def _inner_names() -> set[str]:
-    return {f"minijax.{room}" for room in _INNER}
 
 
 def _missing(module: str, name: str, there: list[str]) -> str:
@@ -179,8 +172,6 @@ def _missing(module: str, name: str, there: list[str]) -> str:
         who = "The program" if library == "__main__" else library
         asked = f" {who} asks for it in {frame.f_code.co_filename}:{frame.f_lineno}."
     public = [each for each in there if not each.startswith("_")]
-    close = difflib.get_close_matches(name, public, 5)
-    if len(public) <= 12:
-        close = public
+    close = public if len(public) <= 12 else difflib.get_close_matches(name, public, 5)
     exists = f" There is: {', '.join(close)}." if close else ""
     return f"minijax, which stands for jax here, has no {module}.{name}.{asked}{exists}"

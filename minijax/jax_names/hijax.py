@@ -71,8 +71,5 @@ class aval_method:
         self.fun = fun
 
 
-class aval_property:
+class aval_property(aval_method):
     """A property that tracers of a high-level type have; there are no such tracers."""
-
-    def __init__(self, fget: Callable):
-        self.fget = fget

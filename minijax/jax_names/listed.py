@@ -14,6 +14,7 @@ MODULES: dict[str, tuple[str, ...]] = {
     "jax.version": (),
     "jax.experimental.hijax": ("minijax.jax_names.hijax",),
     "jax.experimental.sparse": ("minijax.jax_names.sparse",),
+    "jax.interpreters.xla": (),
     "jax.lib": (),
     "jax._src": (),
     "jax._src.ad_util": ("minijax.interpreters.ad",),
@@ -56,10 +57,11 @@ _VERSION = {
 NAMES: dict[str, dict[str, str]] = {
     "jax": _VERSION,
     "jax.version": _VERSION,
+    "jax.core": {"pytype_aval_mappings": "minijax.core.avals:aval_of_class"},
+    "jax.interpreters.xla": {"canonicalize_dtype_handlers": f"{_HERE}:array_handlers"},
     "jax.lib": {"__version__": "jaxlib:__version__"},
     "jax.extend.core.primitives": {
-        "call_p": f"{_HERE}:call_p",
-        "closed_call_p": f"{_HERE}:closed_call_p",
+        name: f"{_HERE}:{name}" for name in ("call_p", "closed_call_p")
     },
     "jax.scipy.stats": {"gaussian_kde": f"{_HERE}:gaussian_kde"},
     "jax._src": {"compiler": f"{_HERE}:compiler"},

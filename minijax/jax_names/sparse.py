@@ -19,6 +19,5 @@ class BCOO:
     def from_scipy_sparse(cls, *args: Any, **kwargs: Any) -> NoReturn:
         """Not here: NotImplementedError."""
         raise NotImplementedError(
-            "minijax, which stands for jax here, has no sparse arrays "
-            "(jax.experimental.sparse): pass a dense array."
+            "minijax has no sparse arrays (jax.experimental.sparse): pass a dense one."
         )

@@ -6,6 +6,8 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from minijax.core.language import Primitive, eval_trace
 from minijax.core.source_info import is_user_filename
 from minijax.core.state import state
@@ -64,9 +66,7 @@ class gaussian_kde:
     """NumPyro imports it for its ensemble sampler ESS; it is not to be made here."""
 
     def __init__(self, *args: Any, **kwargs: Any):
-        raise NotImplementedError(
-            "minijax, which stands for jax here, has no jax.scipy.stats.gaussian_kde."
-        )
+        raise NotImplementedError("minijax has no jax.scipy.stats.gaussian_kde.")
 
 
 class _Registry:
@@ -77,3 +77,21 @@ class _Registry:
 
 
 tree_registry = _Registry()
+
+
+class _HandlersOfArrays:
+    """`jax.interpreters.xla.canonicalize_dtype_handlers`: arrays by their class.
+
+    TensorFlow Probability gives its class the handler of `np.ndarray`. minijax calls
+    this one, `np.asarray`, for every class; another would never be called.
+    """
+
+    def __getitem__(self, kind: type) -> Callable:
+        return np.asarray
+
+    def __setitem__(self, kind: type, handler: Callable) -> None:
+        if handler is not np.asarray:
+            raise NotImplementedError(f"{kind}: the only handler is that of np.ndarray")
+
+
+array_handlers = _HandlersOfArrays()

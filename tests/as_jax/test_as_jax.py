@@ -187,3 +187,23 @@ def test_replacing_the_compiler_is_refused():
         "NotImplementedError: jax._src.compiler.backend_compile cannot be replaced"
         in (done.stderr)
     )
+
+
+def test_classes_of_arrays_that_a_library_adds():
+    """As TensorFlow Probability declares its class; another handler is refused."""
+    program = """
+        import jax, jax.numpy as jnp, numpy as np
+        class Held:
+            dtype, shape = np.dtype("float32"), (3,)
+            def __array__(self, dtype=None):
+                return np.arange(3, dtype=dtype or self.dtype)
+        xla = jax.interpreters.xla
+        xla.canonicalize_dtype_handlers[Held] = (
+            xla.canonicalize_dtype_handlers[np.ndarray])
+        jax.core.pytype_aval_mappings[Held] = jax.core.pytype_aval_mappings[np.ndarray]
+        print(jax.jit(lambda a: a + 1)(Held()), jax.lax.neg(Held()))
+        xla.canonicalize_dtype_handlers[Held] = print
+    """
+    done = run(program)
+    assert done.stdout == "[1. 2. 3.] [-0. -1. -2.]\n"
+    assert "NotImplementedError: " in done.stderr and "Held" in done.stderr

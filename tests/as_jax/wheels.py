@@ -13,6 +13,8 @@ ROOT = Path(__file__).resolve().parents[2]
 PROGRAMS = Path(__file__).resolve().parent / "libraries"
 
 # Of each program in libraries/: the wheels that it needs. The first is the library.
+# A later fastprogress imports a web framework; TensorFlow Probability has been adapted
+# to today's jax in its nightly wheels alone.
 FLAX = ["flax", "optax", "msgpack", "rich", "treescope", "PyYAML", "orbax-checkpoint"]
 FLAX += ["absl-py", "etils", "nest_asyncio", "humanize", "simplejson", "tensorstore"]
 FLAX += ["markdown-it-py", "mdurl", "pygments", "importlib_resources", "zipp", "fsspec"]
@@ -32,15 +34,15 @@ NEEDS = {
     "diffrax": ["diffrax", *OPTIMISTIX],
     "optimistix": OPTIMISTIX,
     "lineax": LINEAX,
-    "blackjax": ["blackjax", "fastprogress", "fastcore", "optax", *CHEX],
+    "blackjax": ["blackjax", "fastprogress==1.0.3", "fastcore", "optax", *CHEX],
     "numpyro": ["numpyro", "multipledispatch", "tqdm"],
     "distrax": [
-        "distrax", "tensorflow-probability", "decorator", "six", "gast", "cloudpickle",
+        "distrax", "tfp-nightly", "decorator", "six", "gast", "cloudpickle",
         "dm-tree", "attrs", "wrapt", "optax", *CHEX,
     ],
     "tinygp": ["tinygp", *EQUINOX],
-    "dynamax": ["dynamax", "fastprogress", "fastcore", "optax", *CHEX, "jaxtyping",
-                "tensorflow-probability", "decorator", "six", "gast", "cloudpickle",
+    "dynamax": ["dynamax", "fastprogress==1.0.3", "fastcore", "optax", *CHEX,
+                "jaxtyping", "tfp-nightly", "decorator", "six", "gast", "cloudpickle",
                 "dm-tree", "attrs", "wrapt", "wadler_lindig"],
     "einops": ["einops"],
     "jaxtyping": ["jaxtyping", "wadler_lindig"],
