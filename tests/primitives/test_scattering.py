@@ -1,5 +1,7 @@
 """The scatters in all their modes, and the NumPy updates that rest on them."""
 
+import re
+
 import jax
 import ml_dtypes
 import numpy as np
@@ -344,3 +346,23 @@ def test_complex128_is_summed_by_parts_on_cuda(name):
     scatters = lowered.text().split('"stablehlo.scatter"')[1:]
     assert len(scatters) == 2
     assert all("-> tensor<4x3xf64>" in text for text in scatters)
+
+
+def test_a_shared_combination_has_the_line_of_each_scatter() -> None:
+    """`mul` of two scalars is traced once; its line is that of the scatter."""
+
+    def first(x):
+        return x.at[1].multiply(3.0)
+
+    def second(x):
+        return x.at[1].multiply(2.0)
+
+    x = np.ones((3, 4), np.float32)
+    lines = set()
+    for function in (first, second):
+        text = minijax.jit(function).lower(x).as_text(debug_info=True)
+        lines.add(frozenset(re.findall(r'test_scattering.py":(\d+)', text)))
+        assert "scatter-mul/mul" in text
+    at = [function.__code__.co_firstlineno + 1 for function in (first, second)]
+    one, other = (next(each for each in lines if str(line) in each) for line in at)
+    assert str(at[1]) not in one and str(at[0]) not in other

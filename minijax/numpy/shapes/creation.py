@@ -305,7 +305,7 @@ def _filled(
         device = like.sharding if shape in (None, like.shape) else None
     if out_sharding is not None and not changes_type(value, out_sharding):
         device, out_sharding = out_sharding, None
-    if device is not None and isinstance(like, _traced_or_array):
+    if device is not None and isinstance(like, _traced_or_array) and not like.weak_type:
         like = like.aval  # which is on no device
     if np.ndim(value) != 0:
         if like is not None:
@@ -319,6 +319,8 @@ def _filled(
         result = lax.full(shape, value, dtype, sharding=out_sharding)
     else:
         result = lax.full_like(like, value, dtype, shape, sharding=out_sharding)
+    if device is not None and not isinstance(result, Tracer) and result.weak_type:
+        result = lax.convert_element_type(result, result.dtype)  # as JAX: not weak
     return placed(result, device)
 
 

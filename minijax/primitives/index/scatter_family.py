@@ -21,6 +21,7 @@ from minijax.core import arithmetic as elementwise
 from minijax.core import dtypes, hlo, language, rules, shaping
 from minijax.core.partial_eval import trace_to_jaxpr
 from minijax.core.rules import Shape, batch_at_front, not_mapped
+from minijax.core.source_info import NameStack, SourceInfo
 from minijax.core.state import state
 from minijax.primitives.elementwise import clamping
 from minijax.primitives.index import index_vectors
@@ -49,37 +50,32 @@ def _scatter_shape(operand, indices, updates, *, dimension_numbers, **_) -> Shap
     index_vectors.check_numbers("scatter", operand, indices, numbers, updates.ndim)
     if operand.ndim != len(window) + len(inserted) + len(batching):
         raise TypeError(
-            "Every axis of the operand of a scatter is in exactly one of "
-            f"update_window_dims {window} (as an axis of a block), "
-            f"inserted_window_dims {inserted} and operand_batching_dims {batching}; "
-            f"got an operand of rank {operand.ndim}."
+            f"Every axis of operand is in one of update_window_dims {window} (axes of a"
+            f" block), inserted_window_dims {inserted}, operand_batching_dims "
+            f"{batching}; got an operand of rank {operand.ndim}."
         )
     block = index_vectors.block_shape(operand.ndim, updates.shape, numbers)
     left_out = (*inserted, *batching)
     for axis, (count, size) in enumerate(zip(block, operand.shape)):
         if axis not in left_out and count > size:
             raise TypeError(
-                "Bounds of the window dimensions of updates must not exceed the bounds "
-                f"of the corresponding dimensions of operand: axis {axis} of the "
-                f"operand has size {size}, that of the updates {count}."
+                "Bounds of the window dimensions of updates exceed those of operand: "
+                f"axis {axis} has size {size} there, and {count} in the updates."
             )
     batch_sizes = tuple(
         size for axis, size in enumerate(updates.shape) if axis not in window
     )
     if batch_sizes != indices.shape[:-1]:
         raise TypeError(
-            "Bounds of the scatter dimensions of updates must be the same as the "
-            "bounds of the corresponding dimensions of scatter indices, got "
-            f"{batch_sizes} and {indices.shape[:-1]}."
+            "Bounds of the scatter dimensions of updates must be those of the "
+            f"scatter indices, got {batch_sizes} and {indices.shape[:-1]}."
         )
     return operand.shape
 
 
 def _scatter_dtype(operand, indices, updates, **_) -> Any:
     if not dtypes.issubdtype(indices.dtype, np.integer):
-        raise ValueError(
-            f"indices must have an integer type, got {indices.dtype.name}."
-        )
+        raise ValueError(f"indices need an integer type, got {indices.dtype.name}.")
     rules.check_same_dtypes("scatter", (operand, updates))
     return operand.dtype
 
@@ -180,12 +176,11 @@ def _scatter_lowering(
     body = scatter_op.update_computation.blocks.append(scalar, scalar)
     with hlo.ir.InsertionPoint(body):
         old, new = body.arguments
-        if params["update_jaxpr"] is None:
+        jaxpr, consts = params["update_jaxpr"], params["update_consts"]
+        if jaxpr is None:
             results = [new]
         else:
-            program = language.ClosedJaxpr(
-                params["update_jaxpr"], params["update_consts"]
-            )
+            program = language.ClosedJaxpr(jaxpr, consts)
             results = lower_scalars(ctx, program, old, new)
             used = [var for eqn in program.jaxpr.eqns for var in eqn.invars]
             if ctx.platform == "cuda" and program.jaxpr.invars[1] not in used:
@@ -280,7 +275,10 @@ def update_program(
     except TypeError:  # neither hashed nor referred to weakly
         known = {}
     if key not in known:
-        known[key] = _trace_combination(combine, aval)
+        program, consts = known[key] = _trace_combination(combine, aval)
+        if function is None:  # it is used on other lines, too
+            for eqn in program.eqns:
+                eqn.source_info = SourceInfo(None, NameStack())
     return known[key]
 
 
@@ -292,8 +290,7 @@ def _trace_combination(
         if not language.valid_jaxtype(result):
             raise ValueError(
                 f"Invalid return type from reduction function: {type(result)}. "
-                "Reduction functions should only return an array, got "
-                f"{result}."
+                f"Reduction functions should only return an array, got {result}."
             )
         return [result]
 
@@ -349,14 +346,11 @@ def arithmetic_scatter(
         unique_indices: bool = False,
         mode: str | index_vectors.GatherScatterMode | None = None,
     ) -> Any:
-        program = update_program(
-            combine, language.ShapedArray((), dtypes.dtype(operand))
-        )
+        scalar = language.ShapedArray((), dtypes.dtype(operand))
+        program = update_program(combine, scalar)
         args = (operand, scatter_indices, updates)
-        promises = (indices_are_sorted, unique_indices)
-        return bind_scatter(
-            primitive, program, args, dimension_numbers, mode, *promises
-        )
+        hints = (indices_are_sorted, unique_indices)
+        return bind_scatter(primitive, program, args, dimension_numbers, mode, *hints)
 
     function.__name__ = function.__qualname__ = primitive.name.replace("-", "_")
     function.__doc__ = (

@@ -11,6 +11,7 @@ from __future__ import annotations
 from typing import Any
 
 from minijax.core.language import ClosedJaxpr, Jaxpr, jaxprs_in_params
+from minijax.core.source_info import NameStack, SourceInfo
 
 
 def lower_scalars(ctx: Any, closed: ClosedJaxpr, *scalars: Any) -> list[Any]:
@@ -19,6 +20,13 @@ def lower_scalars(ctx: Any, closed: ClosedJaxpr, *scalars: Any) -> list[Any]:
     NotImplementedError when it has a side effect or calls Python.
     """
     _check_pure(closed.jaxpr, ctx.primitive)
+    # Programs that are used on many lines have none of their own.
+    here = SourceInfo(ctx.module_context.source.traceback, NameStack())
+    eqns = [
+        eqn if eqn.source_info.traceback else eqn.replace(source_info=here)
+        for eqn in closed.jaxpr.eqns
+    ]
+    closed = closed.replace(jaxpr=closed.jaxpr.replace(eqns=eqns))
     return ctx.lower_jaxpr(closed, *scalars)
 
 
@@ -27,8 +35,7 @@ def _check_pure(jaxpr: Jaxpr, primitive: Any) -> None:
         if eqn.effects or eqn.primitive.name == "pure_callback":
             raise NotImplementedError(
                 f"Cannot lower effectful `{primitive}`: its function calls "
-                f"`{eqn.primitive}`, and may only compute. Call it on whole arrays, "
-                f"before or after the `{primitive}`."
+                f"`{eqn.primitive}`. Call that on whole arrays, before or after it."
             )
         for inner in jaxprs_in_params(eqn.params):
             _check_pure(inner, primitive)
