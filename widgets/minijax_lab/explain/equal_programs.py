@@ -422,7 +422,7 @@ class _Table:
     def findings(
         self, operand: Operand, memory: Any, touches: _Touches
     ) -> Iterator[tuple[int, int, tuple]]:
-        """Reads of what nobody wrote, and races, each pair of lines once."""
+        """Reads of elements that no program wrote; races, each pair of lines once."""
         watch = self.watch
         reads, writes = touches.way == 0, touches.way == 1
         writer, reader = touches.last(writes), touches.last(reads)

@@ -91,7 +91,7 @@ def unread(leaves: Sequence[Any], found: Sequence[np.ndarray | None]) -> str:
 
 
 class Unasked:
-    """Chooses which equations run though nobody asked for values: where all that they
+    """Chooses which equations run without `values=True`: where all that they
     read is known, as long as all together cost little.
 
     An equation is left that has effects, calls Python, makes other than real numbers,
