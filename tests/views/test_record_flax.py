@@ -1,8 +1,4 @@
-"""The flight recorder on Flax and Optax, whose frames are not the user's.
-
-Skipped where the two are not installed: `pip install flax optax`. With them `make test`
-runs the first test, in ten seconds.
-"""
+"""The flight recorder on Flax and Optax, whose frames are not the user's."""
 
 import re
 import time
@@ -10,9 +6,6 @@ import time
 import pytest
 
 from tests.views.test_record import recorded, rows_of
-
-pytest.importorskip("flax")
-pytest.importorskip("optax")
 
 SCRIPT = """
 from functools import partial
