@@ -291,6 +291,38 @@ SCRIPTS = {
             answer.append(scale(jnp.ones(3), rate))
         """,
     ),
+    "weak type of a method's state, beside shapes": (
+        "type",
+        "`ema` was weak int32 at first and is float32",
+        """
+        class Trainer:
+            def __init__(self):
+                self.ema = 0
+                self.step = jax.jit(self._step)
+
+            def _step(self, x, ema):
+                return 0.5 * ema + jnp.sum(x)
+
+        trainer = Trainer()
+        for n in (3, 4, 3, 4):
+            trainer.ema = trainer.step(jnp.ones(n), trainer.ema)
+        answer = trainer.ema
+        """,
+    ),
+    "types by turns, of a jitted method": (
+        "type",
+        "by turns",
+        """
+        class Scaled:
+            @partial(jax.jit, static_argnums=0)
+            def scale(self, x, rate):
+                return x * rate
+
+        answer, scaled = [], Scaled()
+        for rate in (2.0, 2.0, np.float32(3), 4.0, np.float32(5)):
+            answer.append(scaled.scale(jnp.ones(3), rate))
+        """,
+    ),
     "constant": (
         "constant",
         "`TABLE` (1,048,576 bytes) is baked into a program",
@@ -509,6 +541,20 @@ def test_of_jax(name, tmp_path) -> None:
 @pytest.mark.parametrize("name", OURS)
 def test_of_minijax(name, tmp_path) -> None:
     check("minijax", name, tmp_path)
+
+
+def test_leaves_of_a_tree_are_not_to_be_padded(tmp_path) -> None:
+    """Operations outside of jit on all leaves: one function under jit, no padding."""
+    script = HEAD.replace("LIBRARY", "jax") + textwrap.dedent(
+        """
+        leaves = [np.ones(shape, np.float32) for shape in ((2, 3), (3, 5), (5,), (7,))]
+        for _ in range(2):
+            answer = sum(jnp.sum(jnp.square(p)) for p in jax.tree.leaves(leaves))
+        """
+    )
+    faults = recorded("jax", script, tmp_path / "norm.py").faults
+    assert faults and not [fault for fault in faults if "pad" in fault.write]
+    assert all("under jax.jit" in fault.write for fault in faults)
 
 
 @pytest.mark.parametrize("library", ["jax", "minijax"])

@@ -324,6 +324,13 @@ def row(report: Report, number: int, site: Site, scale: float) -> str:
             f'<span class="lost" style="width:{share(lost, scale)}"></span>'
             f"<small>{seconds(lost)} can go</small>"
         )
+    elif unsure := sum(fault.at_most for fault in faults):
+        # What the lines that this one calls have spent: their bars are at them.
+        wide = share(min(unsure, scale), scale)
+        can = (
+            f'<span class="lost unsure" style="width:{wide}"></span>'
+            f"<small>up to {seconds(unsure)} can go</small>"
+        )
     told: list[Line] = []  # a line that two faults share is shown once
     why = "".join(reason(fault, told) for fault in faults)
     if not why:

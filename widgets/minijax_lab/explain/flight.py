@@ -291,6 +291,7 @@ class Ear:
             code = getattr(function, "__code__", None)
             if code is not None:
                 made.code_line, made.code_file = code.co_firstlineno, code.co_filename
+                made.bound = hasattr(function, "__self__")
             made.donated = bool({"donate_argnums", "donate_argnames"} & set(options))
         made.objects += 1
         held = held_by(function)

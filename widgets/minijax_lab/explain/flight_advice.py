@@ -17,7 +17,11 @@ import numpy as np
 from minijax_lab.explain.flight import Ear
 from minijax_lab.explain.flight_facts import Constant, Fault, Leaf, Made, Miss, Site
 from minijax_lab.explain.flight_keys import explain
-from minijax_lab.explain.flight_loose import loose_faults, without_what_is_told
+from minijax_lab.explain.flight_loose import (
+    loose_faults,
+    many_shapes,
+    without_what_is_told,
+)
 from minijax_lab.explain.flight_reads import decided_at, read_again
 from minijax_lab.explain.flight_repairs import (
     above_the_loop,
@@ -321,14 +325,7 @@ class Adviser:
         different = list(dict.fromkeys(shapes))
         full, last = different[0], misses[-1]
         if isinstance(made.place, str) and not made.users:
-            listed = ", ".join(str(shape) for shape in different[:3])
-            words = f"the operation {shown(made.name)}, outside of jit, met "
-            words += f"{len(different)} shapes, one program each: {listed}, ..."
-            write = (
-                "pad the array to one size, or to a few (64, 128, 256), with NumPy, "
-            )
-            write += "before JAX gets it"
-            return Fault("shape", site.file, site.line, words, write)
+            return many_shapes(self.source(site.file), site, made.name, different)
         now = next(leaf.shape for leaf in last.key.leaves if leaf.path == name)  # type: ignore[union-attr]
         if len(different) == 2 and full and now and full[1:] == now[1:]:
             big = max(full[0], now[0])
@@ -406,7 +403,7 @@ class Adviser:
             kind = kinds[0] if rank(was.dtype) >= rank(now.dtype) else kinds[1]
             write = f"pass a {kind} each time: {kind}(...)"
             lines = self.passed(site, name, kind, made)
-        elif miss.call == 2 and len(misses) == 1:
+        elif self.is_state(site, made, name) or (miss.call == 2 and len(misses) == 1):
             words = f"`{name}`{more} was {was.type} at first and is {now.type}"
             write = f"start it as an array of dtype {now.dtype}"
             lines = self.started(site, made, name, now.dtype)
@@ -426,6 +423,15 @@ class Adviser:
             lines = self.passed(site, name, wide, made)
         return Fault("type", site.file, site.line, words, write, lines)
 
+    def is_state(self, site: Site, made: Made, path: str) -> bool:
+        """Whether the line that calls sets the argument for the next call."""
+        source = self.source(site.file)
+        statement = source.statement(site.line)
+        node = argument_node(source, statement, path, made)
+        targets = getattr(statement, "targets", [])
+        set_here = {source.segment(each) for t in targets for each in ast.walk(t)}
+        return node is not None and source.segment(node) in set_here
+
     def started(self, site: Site, made: Made, path: str, dtype: str) -> list[Line]:
         """The line where a field of the state gets its first value."""
         field_name = path.replace("']", "").replace("['", ".").split(".")[-1]
@@ -433,7 +439,8 @@ class Adviser:
         root = path.partition("[")[0].partition(".")[0]
         names = {field_name}
         if field_name == root:
-            names.add(argument_at(source, source.statement(site.line), root, made))
+            given = argument_at(source, source.statement(site.line), root, made)
+            names |= {given, f"self.{given.rpartition('.')[2]}"}
         found = []
         for node in ast.walk(source.tree):
             value = None

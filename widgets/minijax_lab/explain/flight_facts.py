@@ -223,6 +223,7 @@ class Made:
     users: bool = False  # a function of the user's, jitted before the recording
     code_line: int = 0  # of the function itself
     code_file: str = ""
+    bound: bool = False  # a method of an object, as `jax.jit(self.step)` gets it
     executable: Any = None
     shapes: Key | None = None
     site: Site | None = None

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from minijax_lab.explain.flight_facts import Fault
+from minijax_lab.explain.flight_facts import Fault, Site
 from minijax_lab.explain.flight_repairs import replaced_line
 from minijax_lab.explain.user_source import Source
 
@@ -143,12 +143,47 @@ def operations(source: Source, place: Place, told: Loose) -> Fault:
     )
 
 
+def many_shapes(
+    source: Source, site: Site, name: str, shapes: list[tuple[int, ...]]
+) -> Fault:
+    """One operation outside of jit that met many shapes: batches that differ, or the
+    leaves of a tree, which no padding makes equal."""
+    listed = ", ".join(str(shape) for shape in shapes[:3])
+    name = "a lambda" if name == "<lambda>" else name
+    words = f"the operation {name}, outside of jit, met {len(shapes)} shapes, one "
+    words += f"program each: {listed}, ..."
+    write = "pad the array to one size, or to a few (64, 128, 256), with NumPy, before "
+    write += "JAX gets it"
+    statement = source.statement(site.line)
+    loop = source.loop(statement) if statement is not None else None
+    heads = [statement, *([loop.iter] if isinstance(loop, ast.For) else [])]
+    over_tree = any(
+        getattr(node, "attr", getattr(node, "id", "")) in OF_TREES
+        for head in heads
+        for node in (ast.walk(head) if head is not None else ())
+    )
+    if over_tree or len({len(shape) for shape in shapes}) > 1:
+        write = "compute it inside of a function under jax.jit: one program for all "
+        write += "of these arrays"
+        return Fault("leaves", site.file, site.line, words, write)
+    return Fault("shape", site.file, site.line, words, write)
+
+
+# What goes over the leaves of a tree.
+OF_TREES = {"leaves", "tree_leaves", "tree_map", "tree_flatten", "flatten", "tree"}
+
+
 def without_what_is_told(faults: list[Fault]) -> None:
     """Takes from operations outside of jit the seconds that other faults tell.
 
     Shapes that differ are told for each operation, at the line that it ran on; the
-    same seconds are a part of all that this line compiled.
+    same seconds are a part of all that this line compiled. Where the advice is the
+    same, all together are told.
     """
+    together = {place for fault in faults for place in fault.at}
+    faults[:] = [
+        f for f in faults if f.kind != "leaves" or (f.file, f.line) not in together
+    ]
     told: dict[Place, float] = {}
     for fault in faults:
         if fault.kind != "loose" and fault.loose:

@@ -522,25 +522,39 @@ def argument_node(source: Source, statement: Any, path: str, made: Any) -> Any:
         if keyword.arg == root:
             return keyword.value
     around = source if not made.code_file else Source(made.code_file)
-    names = parameters_at(around, made.code_line)
+    names = parameters_at(around, made.code_line, call, made.bound)
     if root not in names and made is not None:
         # A library jitted what the user's function became.
         own = [f for f in ast.walk(source.tree) if isinstance(f, FUNCTIONS[:2])]
         lines = [f.lineno for f in own if f.name == made.name]
-        names = parameters_at(source, lines[0]) if len(lines) == 1 else []
-    if root in names and names.index(root) < len(call.args):
-        return call.args[names.index(root)]
-    return None
+        names = parameters_at(source, lines[0], call, False) if len(lines) == 1 else []
+    place = names.index(root) if root in names else len(call.args)
+    if any(isinstance(arg, ast.Starred) for arg in call.args[: place + 1]):
+        return None  # nobody knows how many arguments it stands for
+    return call.args[place] if place < len(call.args) else None
 
 
-def parameters_at(source: Source, line: int) -> list[str]:
-    """The parameters of the function that begins at a line."""
+def parameters_at(source: Source, line: int, call: ast.Call, bound: bool) -> list[str]:
+    """The parameters of the function that begins at a line, as a call gives them: of a
+    method, without the object that it is looked up in or bound to."""
     for node in ast.walk(source.tree):
         if isinstance(node, FUNCTIONS):
             marks = [d.lineno for d in getattr(node, "decorator_list", [])]
             if line in (node.lineno, *marks):
-                return [arg.arg for arg in node.args.args]
+                names = [arg.arg for arg in [*node.args.posonlyargs, *node.args.args]]
+                return names[bound or is_method_call(source, node, call) :]
     return []
+
+
+def is_method_call(source: Source, function: Any, call: ast.Call) -> bool:
+    """Whether a call finds a function of a class in one of its objects."""
+    owner = source.parents.get(function)
+    if not isinstance(owner, ast.ClassDef) or not isinstance(call.func, ast.Attribute):
+        return False
+    marks = [ast.unparse(mark) for mark in function.decorator_list]
+    if call.func.attr != function.name or "staticmethod" in marks:
+        return False
+    return ast.unparse(call.func.value) != owner.name
 
 
 def argument_at(source: Source, statement: Any, path: str, made: Any) -> str:
