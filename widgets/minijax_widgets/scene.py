@@ -679,7 +679,8 @@ class Scene:
         """Returns the picture at a step as an HTML image, which needs no trust."""
         data = base64.b64encode(self.svg(step, on).encode()).decode()
         return (
-            f'<img src="data:image/svg+xml;base64,{data}" '
+            # A frame that a script hides needs no image.
+            f'<img src="data:image/svg+xml;base64,{data}" loading="lazy" '
             f'alt="{escape(title or self.label)}" width="{self.width:.0f}" '
             'style="max-width:100%;height:auto;display:block">'
         )

@@ -61,26 +61,33 @@ h1 {{ position: absolute; width: 1px; height: 1px; margin: 0; overflow: hidden; 
 </html>
 """
 
-# Runs where the notebook puts it. The player is unpacked once a page. The first view of
-# a page that is still being read does not lay its frame out twice: it is hidden for as
-# long as the player is unpacked.
-STARTER = """<script>(function(){
+# Stands in front of the static frame. The first view of a page that is still being read
+# does not lay its frame out twice: it is hidden for as long as the player is unpacked.
+HIDER = """<script>(function(made){
+if(made&&document.readyState=="loading"&&!globalThis.minijaxPlayers)
+made.parentNode.style.display="none"})(document.currentScript)</script>"""
+
+# Runs where the notebook puts it. The player is unpacked once a page.
+STARTER = """<script>(async function(){
 var frame="%(frame)s",code="%(code)s";
-function unpack(text){
-var letters=atob(text),i=letters.length,bytes=new Uint8Array(i);
-while(i--)bytes[i]=letters.charCodeAt(i);
-return new Response(new Blob([bytes]).stream().pipeThrough(
-new DecompressionStream("gzip"))).text()}
-var w=globalThis,first=!w.minijaxPlayers&&document.readyState=="loading",
-still=document.querySelector('[data-mj="%(id)s"]:not(.mj-live)');
-function show(){if(still)still.style.display=""}
-var p=w.minijaxPlayers=w.minijaxPlayers||{};
+async function unpack(text){
+if(Uint8Array.fromBase64)var bytes=Uint8Array.fromBase64(text);
+else{
+var letters=atob(text),i=letters.length;
+bytes=new Uint8Array(i);
+while(i--)bytes[i]=letters.charCodeAt(i)}
+var made=new DecompressionStream("gzip"),writer=made.writable.getWriter();
+writer.write(bytes);writer.close();
+return new Response(made.readable).text()}
+try{
+var w=globalThis,p=w.minijaxPlayers=w.minijaxPlayers||{};
 p["%(version)s"]=p["%(version)s"]||unpack(code).then(function(text){
 return new Function(text+";return minijaxPlayer")()});
-Promise.all([p["%(version)s"],unpack(frame)]).then(function(both){
-show();both[0].mount("%(id)s",JSON.parse(both[1]))}).catch(function(error){
-show();throw error});
-if(first&&still)still.style.display="none";
+var both=await Promise.all([p["%(version)s"],unpack(frame)]);
+both[0].mount("%(id)s",JSON.parse(both[1]))
+}catch(error){
+for(var made of document.querySelectorAll('[data-mj="%(id)s"]'))made.style.display="";
+throw error}
 })()</script>"""
 
 
@@ -155,7 +162,7 @@ class View(ABC):
         }
         return (
             f'<div class="minijax-view" data-mj="{name}" style="{box}">'
-            f"{frame.static_html()}</div>{start}"
+            f"{HIDER}{frame.static_html()}</div>{start}"
         )
 
     def to_svg(self, dark: bool = False) -> str:

@@ -44,7 +44,7 @@ export function listen<K extends keyof HTMLElementEventMap>(
 
 /** Calls a function when the first picture stands there: it does not wait for it. */
 export function later(run: () => void): void {
-  setTimeout(run, 99);
+  requestAnimationFrame(() => setTimeout(run, 99));
 }
 
 /** Gives a page the rules of a view, once: each further style sheet makes a browser look
