@@ -212,9 +212,8 @@ def bessel_jn(z: ArrayLike, *, v: int, n_iter: int = 50) -> Array:
         below = 2 * (k + 1) * value / z - above
         return (value, below, total + jnp.where(k % 2 == 0, 2 * below, 0)), below
 
-    zero, orders = lax.full_like(z, 0), jnp.arange(index_of(n_iter, "n_iter") + 1.0)
+    orders = lax.iota(z.dtype, index_of(n_iter, "n_iter of bessel_jn") + 1)
+    zero = lax.full_like(z, 0)
     start = (zero, lax.full_like(z, 1e-16), zero)
-    (_, first, total), values = lax.scan(
-        down, start, orders.astype(z.dtype), reverse=True
-    )
+    (_, first, total), values = lax.scan(down, start, orders, reverse=True)
     return values[: index_of(v, "v of bessel_jn") + 1] / (total - first)

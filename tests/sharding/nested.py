@@ -186,7 +186,6 @@ for _kinds in ("aaa", "eee", "eaa"):
             )
 
 
-
 def _asked(lib, kinds):
     """What asks for a place, where `shard_map` maps over one axis: types, or refusals.
 

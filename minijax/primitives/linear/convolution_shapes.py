@@ -39,9 +39,9 @@ def dilated(size: int, dilation: int) -> int:
 
 
 def dilated_shape(shape: Sequence[int], dilation: Sequence[int]) -> tuple[int, ...]:
-    """`dilated` for each dimension; dilations must be positive."""
-    if any(factor <= 0 for factor in dilation):
-        raise errors.type_error(f"dilations must be positive, got {tuple(dilation)}")
+    """`dilated` for each dimension, by a positive dilation of its own."""
+    if len(dilation) != len(shape) or any(factor <= 0 for factor in dilation):
+        raise errors.type_error(f"{dilation} are not {len(shape)} positive dilations")
     return tuple(dilated(size, factor) for size, factor in zip(shape, dilation))
 
 

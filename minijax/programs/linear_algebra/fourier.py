@@ -60,9 +60,8 @@ def _fft_type(x, fft_type: FftType, fft_lengths: tuple[int, ...]) -> ShapedArray
         raise ValueError(f"{name} input must be {names}, got {x.dtype}")
     if fft_type is FftType.IRFFT:
         # XLA aborts the process for lengths that do not fit.
-        fits = sizes[:-1] == fft_lengths[:-1] and (
-            sizes[-1] == fft_lengths[-1] // 2 + 1
-        )
+        half = (fft_lengths[-1] // 2 + 1,) if fft_lengths[-1] else (0, 1)
+        fits = sizes[:-1] == fft_lengths[:-1] and sizes[-1] in half
     else:
         fits = sizes == fft_lengths
     if not fits:
