@@ -375,3 +375,26 @@ def test_what_is_still_to_come_can_be_read(show, dark):
             "v => v.nodes.map(n => n.any[0].message)))"
         )
         assert found == []
+
+
+def test_nothing_is_cut_on_paper(show):
+    """A page that was laid out for 1200 pixels is printed on A4: pictures become as
+    narrow as the paper, tables break their lines, and what one clicks is gone."""
+    w, x = np.ones((4, 5), np.float32), np.ones((6, 5), np.float32)
+    view = see.vmap(lambda w, a: jnp.tanh(w @ a), w, x, in_axes=(None, 0))
+    for each in (view, see.fusion(softmax, X)):
+        page = show(each, width=1200)
+        page.wait_for_selector("svg.mj-scene")
+        page.emulate_media(media="print")
+        # Read at once, before the player hears of the new width: as in printing.
+        cut = page.evaluate(
+            """() => {
+            document.body.style.width = "680px";
+            const edge = document.body.getBoundingClientRect().right;
+            const all = "svg.mj-scene:not([hidden]), .mj-pane, .mj-pane td";
+            return [...document.querySelectorAll(all)].filter(one =>
+                one.getBoundingClientRect().right > edge)
+            .map(one => one.outerHTML.slice(0, 150))}"""
+        )
+        assert cut == []
+        assert page.locator("button:visible, input:visible").count() == 0

@@ -60,26 +60,26 @@ const WRITTEN = `
 .live:focus-visible,?:is(button,input,.pane,tr):focus-visible{outline:2px solid &value;outline-offset:2px}
 ?.pane:focus-visible{outline-offset:-2px}
 .still{<flex;flex-wrap:wrap;gap:4px 12px;align-items:baseline;margin:0 0 8px}
-.still .head{flex:1 1 220px;margin:0}
+.still .head{flex:220px;margin:0}
 .still .bar{margin:0;flex:none}
 .still .gap{<none}
 .still .where{min-width:0;flex:none}
-.head{font-size:15px;line-height:22px;font-weight:600;margin:0 0 8px}
+.head{font:600 15px/22px ${TEXT};margin:0 0 8px}
 .bar{<flex;flex-wrap:wrap;gap:4px;align-items:center;margin:0 0 8px}
 .bar :is(button,select,[type=search]){font:inherit;color:&text;
-|&panel;border:1px solid transparent;$4px;min-width:24px;min-height:24px;
+|&panel;border:1px solid transparent;$4px;min-width:24px;
 height:24px;padding:0 6px;cursor:pointer}
 .bar button:hover{border-color:&line}
 .bar button[aria-pressed=true]{|&value-wash;border-color:&value}
 .bar button:disabled{opacity:.4;cursor:default}
-.bar input[type=range]{flex:1 1 90px;min-width:60px;max-width:220px;height:24px;margin:0 4px;
+.bar input[type=range]{flex:90px;min-width:60px;max-width:220px;height:24px;margin:0 4px;
 accent-color:&value;|transparent}
 .bar input[type=search]{width:150px;cursor:text}
-.where{font-variant-numeric:tabular-nums;flex:0 1 auto;min-width:8em;_nowrap;overflow:hidden;text-overflow:ellipsis}
+.where{font-variant-numeric:tabular-nums;min-width:8em;_nowrap;overflow:hidden;text-overflow:ellipsis}
 .gap{flex:1}
 .panes{<flex;flex-wrap:wrap;gap:12px;align-items:flex-start}
-.column{min-width:min(&least,100%);flex:1 1 &least;<flex;flex-direction:column;gap:12px;position:relative}
-.column.wide{flex:1 1 100%}
+.column{min-width:min(&least,100%);flex:&least;<flex;flex-direction:column;gap:12px;position:relative}
+.column.wide{flex:100%}
 .column:where(.shared){flex-basis:0;min-width:120px}
 .handle{position:absolute;inset:0 auto 0 -12px;width:12px;cursor:col-resize;touch-action:none}
 .handle:is(:hover,:focus-visible){|&line;opacity:.4}
@@ -96,7 +96,7 @@ vertical-align:top;_pre;|transparent;font-weight:400;max-width:none;width:1px}
 ?#table :is(td,th):last-child{width:auto}
 ?#table thead{border:0}
 ?#table th{color:&constant;font-family:${TEXT};overflow:hidden;text-overflow:ellipsis}
-?#table tr,?#table tr:nth-child(even),?#table tr:hover{
+?#table tr:is(*,:nth-child(even),:hover){
 |transparent;border:0;padding:0}
 ?^r{cursor:default}
 ?^r.go{cursor:pointer}
@@ -172,7 +172,7 @@ vertical-align:top}
 .with-tiles .detail{position:sticky;bottom:0}
 ?#tiles tbody{<flex;flex-direction:column;gap:2px}
 ?#tiles tr{<flex;gap:12px}
-?##tiles td{<block;flex:1 1 0;min-width:0;_normal;padding:0;width:auto}
+?##tiles td{<block;flex:1;min-width:0;_normal;padding:0;width:auto}
 ?##tiles '{flex:0 0 222px;font-family:${TEXT};color:&constant}
 ?.tile{<inline-block;margin:1px 3px 1px 0;padding:0 5px;font-size:12px;line-height:16px;font-weight:400;
 $4px;border:1px solid &line;|&panel;color:&text;
@@ -204,7 +204,7 @@ stroke-linecap:round;stroke-linejoin:round}
 .legend{<block!important}
 .meaning{<inline-block;margin-right:14px}
 .swatch{font:600 13px/20px ${CODE};padding:0 4px;$3px}
-?svg{<block;max-width:100%;height:auto}
+?svg{<block;height:auto;max-width:none;overflow:visible}
 ?svg text{font:12px ${CODE};fill:&text}
 ?.pane.scene-pane{max-height:max(620px,100vh - 180px)}
 .live.with-strip .pane{max-height:max(360px,100vh - 400px)}
@@ -216,7 +216,6 @@ stroke-linecap:round;stroke-linejoin:round}
 .live:fullscreen{overflow:auto}
 ?:fullscreen .pane{max-height:none}
 ?.fold svg{width:9px}
-?svg:not(.icon){max-width:none;overflow:visible}
 ?svg.scene{font-variant-numeric:tabular-nums}
 ?svg.glyph{<inline-block;vertical-align:middle}
 ?svg.scene text{_pre}
@@ -234,7 +233,9 @@ stroke-linecap:round;stroke-linejoin:round}
 ?[hidden]{<none!important}
 @media (prefers-reduced-motion:no-preference){?g.mark{transition:transform 160ms ease-out,opacity 160ms ease-out}
 ?mark{transition:background 160ms ease-out}}
-@media print{.pane{max-height:none!important}?:is(button,select,input,.map){<none}}
+@media print{.pane{max-height:none!important;overflow:visible}?:is(button,select,input,.map,.axes){<none}
+?svg.scene{max-width:100%;max-height:80vh}?#table:not(.code) :is(td,th){width:auto}
+?td+td:not([data-sized]){min-width:0!important;_pre-wrap}}
 @container (max-width:640px){
 ?#tiles tr{<block}
 .panes{flex-direction:column}
@@ -268,9 +269,9 @@ stroke-linecap:round;stroke-linejoin:round}
 .bar>:not(button,[type=range],[aria-label="steps per second"]),.bar button[title=search]~*{order:2}
 .bar button[title=search]{order:1}
 .bar input[type=range]{flex-basis:60px}
-.where{flex:1 1 10em;min-width:0}
+.where{flex:10em;min-width:0}
 .bar select[title="show only"]{max-width:5.5em}
-.still .head{flex:1 1 230px}}
+.still .head{flex:230px}}
 @container (max-width:420px){?td .size{_normal}
 ?#grid :is(td,th):first-child:nth-last-child(n+5){grid-column:1/-1}}
 `;
