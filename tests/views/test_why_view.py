@@ -3,6 +3,7 @@
 import re
 import sys
 
+import jax
 import numpy as np
 import pytest
 
@@ -523,3 +524,45 @@ def test_an_equation_of_a_function_without_source_has_a_picture():
     closed = minijax.make_jaxpr(minijax.grad(made["square"]))(1.0)
     for eqn in closed.jaxpr.eqns:
         assert see.why(eqn).frame().steps
+
+
+def test_why_a_function_was_compiled_again():
+    """By the leaf's path, with and without a watch."""
+
+    @jit
+    def step(state, n):
+        return state["w"] * n if isinstance(state, dict) else n
+
+    with pytest.raises(LookupError, match="step keeps no program"):
+        see.why(step)
+    with see.cache(step) as watched:
+        with pytest.raises(LookupError, match="no call of step"):
+            see.why(watched)
+        step({"w": jnp.ones(3)}, 2.0)
+        assert "the first call of its kind" in see.why(step).text()
+        assert "the first call of its kind" in see.why(watched).text()
+        step({"w": jnp.ones(3)}, 3.0)  # a hit
+        step({"w": jnp.ones(4)}, 2.0)
+        told = "why step was compiled again: state['w'] was f32[3] and is f32[4]"
+        assert see.why(step).text().startswith(told)
+        step({"w": jnp.ones(4)}, 2)
+        step({"w": jnp.ones(3)}, 2.0)  # a hit
+    told = "why step was compiled again: n was float32 and is int32"
+    for subject, write in ((step, "pass n as float32"), (watched, "pass 2.0, not 2")):
+        view = see.why(subject)
+        assert view.text().startswith(told) and write in view.recording.instead
+        before, now = view.recording.moments
+        assert "f32[4], n: ~f32[]" in before.text and "f32[4], n: ~i32[]" in now.text
+    code = span_text(view.recording.sources, now.span)
+    assert code == 'step({"w": jnp.ones(4)}, 2)'
+    step([jnp.ones(4)], 2)
+    assert "the tree changed: " in see.why(step).recording.headline
+
+
+def test_why_a_function_of_jax_was_compiled_again():
+    jitted = jax.jit(lambda x: x * 2)
+    with pytest.raises(TypeError, match="f = see.cache"):
+        see.why(jitted)
+    watched = see.cache(jitted)
+    watched(1.0), watched(2)
+    assert see.why(watched).recording.instead == "pass 2.0, not 2"

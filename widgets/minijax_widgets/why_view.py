@@ -5,8 +5,11 @@ from __future__ import annotations
 import itertools
 from typing import Any
 
+from minijax.core.jit import JitFunction
 from minijax_lab.explain.recording import span_text
 from minijax_lab.explain.why import Moment, WhyRecording, first_paragraph, record_why
+from minijax_lab.explain.why_compiled import why_call_compiled, why_compiled
+from minijax_widgets.cache_view import CacheView
 from minijax_widgets.code import code_panes, mark_of
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.jaxpr_view import JaxprView
@@ -14,15 +17,22 @@ from minijax_widgets.view import WIDTH, View, cut, views
 
 
 def why(subject: Any = None) -> WhyView:
-    """Tells why: of an exception, of the last one shown, or of an equation.
+    """Tells why: of an exception, of the last one shown, of an equation, or of a jitted
+    function that was compiled again.
 
     Of an exception: where the tracer was born and where it was used, the rule that was
     broken, what to write instead, and the program up to there. Of an equation (one of
     `make_jaxpr(f)(x).eqns`): the user's line, and the rules of the transformations that
     wrote it, if they were recorded (`minijax_lab.explain.causes.recording`); those of
-    `see.jaxpr(f, x)` are, and `see.jaxpr(f, x).why(3)` tells of its third. Raises
-    LookupError when there was no exception.
+    `see.jaxpr(f, x)` are, and `see.jaxpr(f, x).why(3)` tells of its third. Of a jitted
+    function, or of the view that `see.cache(f)` gave, which knows the lines of calls:
+    what made its last program necessary, by the leaf's path, and what to write. Raises
+    LookupError when there was no exception, or no call.
     """
+    if isinstance(subject, CacheView):
+        return WhyView(why_call_compiled(subject.recording))
+    if isinstance(subject, JitFunction):
+        return WhyView(why_compiled(subject))
     return WhyView(record_why(subject))
 
 

@@ -101,9 +101,12 @@ def record_why(subject: Any = None) -> WhyRecording:
     if not isinstance(subject, BaseException):
         whose = "JAX's " if type(subject).__module__.startswith("jax.") else ""
         way = " Write `see.jaxpr(closed_jaxpr).why(3)` for its third equation."
+        if hasattr(subject, "lower"):
+            way = " Watch it: `f = see.cache(f)`, call f, and `see.why(f)`."
+        way = way if whose or hasattr(subject, "lower") else ""
         raise TypeError(
-            "see.why takes an exception or an equation (of jaxpr.eqns), and got "
-            f"{whose}{type(subject).__name__}.{way if whose else ''}"
+            "see.why takes an exception or an equation (of jaxpr.eqns), or a jitted "
+            f"function, and got {whose}{type(subject).__name__}.{way}"
         )
     return why_exception(subject)
 
