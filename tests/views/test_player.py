@@ -377,6 +377,23 @@ def test_what_is_still_to_come_can_be_read(show, dark):
         assert found == []
 
 
+def test_live_keeps_arrays_as_arguments():
+    """Views of transformations find the arrays that a function is given, by name."""
+    from ipywidgets import IntSlider
+
+    def loss(weights, x, rounds):
+        for _ in range(rounds):
+            x = jnp.tanh(x @ weights["w"])
+        return jnp.sum(x)
+
+    slider = IntSlider(1, 1, 6)
+    w = {"w": np.ones((3, 3), np.float32)}
+    box = see.live(see.grad, loss, w, np.ones((2, 3), np.float32), rounds=slider)
+    assert "weights['w']" in box.view.text() and "used twice" not in box.view.text()
+    slider.value = 2
+    assert "weights['w'] is used twice" in box.view.text()
+
+
 def test_nothing_is_cut_on_paper(show):
     """A page that was laid out for 1200 pixels is printed on A4: pictures become as
     narrow as the paper, tables break their lines, and what one clicks is gone."""

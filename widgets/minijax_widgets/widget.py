@@ -11,6 +11,8 @@ from collections.abc import Callable
 from html import escape
 from typing import Any
 
+import numpy as np
+
 try:
     import anywidget
     import ipywidgets
@@ -21,6 +23,7 @@ except ImportError as error:  # pragma: no cover
         "`pip install 'minijax[lab]'`. The view itself shows without them."
     ) from None
 
+from minijax import tree_util
 from minijax_widgets.frame import Frame
 from minijax_widgets.view import View, no_search_for_cycles, script
 
@@ -82,12 +85,15 @@ def live(
     """`see.live`: a view that records again whenever a control is moved.
 
     `args` and `controls` are the arguments of `function`. Each one that is an
-    ipywidgets control stands above the picture and gives its value; others are passed
-    as they are. Where a shape depends on a control, let `function` make the array. An
-    error is shown in place of the picture, which comes back with the next good value.
-    The step stays while the program has as many steps; else the telling one shows.
+    ipywidgets control stands above the picture and gives its value. Arrays and trees of
+    arrays among `args` stay arguments of what is recorded, where `see.grad` and
+    `see.vmap` find them; others are passed as they are. Where a shape depends on a
+    control, let `function` make the array. An error is shown in place of the picture,
+    which comes back with the next good value. The step stays while the program has as
+    many steps; else the telling one shows.
 
         see.live(see.jaxpr, lambda n: jnp.zeros(n).sum(), n=IntSlider(3, 1, 8))
+        see.live(see.grad, loss, weights, rounds=IntSlider(2, 1, 6))
 
     Raises TypeError without any control.
     """
@@ -105,12 +111,15 @@ def live(
     def value(thing: Any) -> Any:
         return thing.value if isinstance(thing, ipywidgets.ValueWidget) else thing
 
+    arrays = [n for n, arg in enumerate(args) if is_of_arrays(arg)]
+
     def recorded() -> View:
         given = [value(arg) for arg in args]
         named = {name: value(control) for name, control in controls.items()}
         # The controls are numbers of Python: the function is recorded as it runs with
         # them, so that they may decide shapes and branches.
-        return view(_closed_over(function, given, named))
+        closed = _closed_over(function, given, named, arrays)
+        return view(closed, *(given[n] for n in arrays))
 
     first = recorded()
     player = PlayerWidget.of(first.frame())
@@ -139,15 +148,35 @@ def live(
     return box
 
 
-def _closed_over(function: Callable[..., Any], args: list, named: dict) -> Callable:
-    """The function of no arguments that calls `function` with what the controls say."""
+def is_of_arrays(argument: Any) -> bool:
+    """Whether an argument is an array, or a tree of arrays alone."""
+    leaves = tree_util.tree_leaves(argument)
+    return bool(leaves) and all(
+        hasattr(leaf, "dtype") and not isinstance(leaf, np.generic) for leaf in leaves
+    )
 
-    def call() -> Any:
-        return function(*args, **named)
+
+def _closed_over(
+    function: Callable[..., Any], args: list, named: dict, arrays: list[int]
+) -> Callable:
+    """The function of the arrays among `args` that calls `function` with them and with
+    what the controls say."""
+
+    def call(*given: Any) -> Any:
+        every = list(args)
+        for place, array in zip(arrays, given, strict=True):
+            every[place] = array
+        return function(*every, **named)
 
     call.__name__ = getattr(function, "__name__", "function")
     call.__qualname__ = call.__name__
     if not inspect.isfunction(function):
         return call
     call.__doc__ = function.__doc__
+    parameters = list(inspect.signature(function).parameters.values())
+    if arrays and len(parameters) > max(arrays):
+        kept = [parameters[place] for place in arrays]
+        if all(each.kind is each.POSITIONAL_OR_KEYWORD for each in kept):
+            kept = [each.replace(default=inspect.Parameter.empty) for each in kept]
+            call.__signature__ = inspect.Signature(kept)  # type: ignore[attr-defined]
     return call
