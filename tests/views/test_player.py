@@ -289,6 +289,7 @@ def test_live_records_again():
     player, complaint = box.children[-1], box.children[-2]
     slider.value = 4
     assert "incompatible shapes" in complaint.value and "f32[3]" in player.frame
+    assert "The picture is the one before." in complaint.value
     slider.value = 3
     assert complaint.value == ""
     with pytest.raises(TypeError, match="got no control"):
@@ -388,7 +389,8 @@ def test_live_keeps_arrays_as_arguments():
 
     slider = IntSlider(1, 1, 6)
     w = {"w": np.ones((3, 3), np.float32)}
-    box = see.live(see.grad, loss, w, np.ones((2, 3), np.float32), rounds=slider)
+    box = see.live(see.grad, loss, w, np.ones((2, 3), np.float32), slider)
+    assert slider.description == "rounds"
     assert "weights['w']" in box.view.text() and "used twice" not in box.view.text()
     slider.value = 2
     assert "weights['w'] is used twice" in box.view.text()

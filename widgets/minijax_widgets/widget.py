@@ -97,14 +97,14 @@ def live(
 
     Raises TypeError without any control.
     """
-    moved = [*((f"argument {i}", c) for i, c in enumerate(args)), *controls.items()]
-    widgets = {n: c for n, c in moved if isinstance(c, ipywidgets.ValueWidget)}
+    moved = {**dict(zip(names_of(function, len(args)), args)), **controls}
+    widgets = {n: c for n, c in moved.items() if isinstance(c, ipywidgets.ValueWidget)}
     if not widgets:
         raise TypeError(
             "see.live got no control: pass at least one ipywidgets control, such as "
             "n=ipywidgets.IntSlider(3, 1, 8), as an argument of the function."
         )
-    for name, control in controls.items():
+    for name, control in widgets.items():
         if getattr(control, "description", None) == "":
             control.description = name
 
@@ -135,7 +135,10 @@ def live(
                 frame = box.view.frame()
                 page = frame.to_json()
         except Exception as error:
-            complaint.value = f"<pre>{escape(f'{type(error).__name__}: {error}')}</pre>"
+            told = escape(f"{type(error).__name__}: {error}")
+            look = "color:var(--jp-error-color1,#B3261E);white-space:pre-wrap"
+            told += "\nThe picture is the one before."
+            complaint.value = f'<pre style="{look}">{told}</pre>'
             return
         complaint.value = ""
         player.frame = page
@@ -146,6 +149,17 @@ def live(
     for control in widgets.values():
         control.observe(record_again, names="value")
     return box
+
+
+def names_of(function: Callable[..., Any], count: int) -> list[str]:
+    """The names of a function's first arguments, as far as it has them."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+    names = [each.name for each in parameters if each.kind in kinds]
+    return [*names, *(f"argument {n}" for n in range(len(names), count))][:count]
 
 
 def is_of_arrays(argument: Any) -> bool:
