@@ -111,9 +111,7 @@ def _put_in_memory(value: Any, space: MemorySpace) -> Array:
     array._check_alive()
     (device,) = array.devices()
     aval = placed_aval(array.aval, space)
-    if aval is array.aval:
-        return array
-    return _copied(array, aval, device)
+    return array if aval is array.aval else _copied(array, aval, device)
 
 
 def _copied(array: Array, aval: Any, device: Any) -> Array:

@@ -146,9 +146,7 @@ class Traced(_Stage):
             )
         if self._traced.outer:
             raise language.escaped_tracer_error(self._traced.outer[0])
-        asked = None
-        if lowering_platforms:
-            asked = _known_platform(lowering_platforms[0])
+        asked = _known_platform(lowering_platforms[0]) if lowering_platforms else None
         settings = pjit.settings_of(self._traced.params)
         request = dispatch.CompileRequest(*place_of.run(self), *settings)
         if asked is None and request.place.platform is None:
@@ -252,9 +250,7 @@ class Lowered(_Stage):
 
     def compiler_ir(self, dialect: str | None = None) -> Any:
         """The MLIR module itself, or for "hlo" jaxlib's `XlaComputation`."""
-        if _known_dialect(dialect) == "hlo":
-            return self._hlo()
-        return self._lowered.module
+        return self._hlo() if _known_dialect(dialect) == "hlo" else self._lowered.module
 
     def _hlo(self) -> Any:
         with self._lowered.context:

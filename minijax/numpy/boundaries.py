@@ -21,6 +21,8 @@ from minijax.core.errors import boundaries, filter_traceback
 from minijax.core.language import Tracer, eval_trace
 from minijax.core.partial_eval import DynamicJaxprTrace
 from minijax.core.state import state
+from minijax.support.devices.mesh import Mesh
+from minijax.support.settings import override
 
 
 def _enter_in_order(trace: DynamicJaxprTrace, args: Sequence[Any]) -> None:
@@ -55,6 +57,18 @@ def _ask(jitted: Any, name: str, *args: Any, **kwargs: Any) -> Any:
     return getattr(jitted, name)(*args, **kwargs)
 
 
+def _on_devices_of_result(compiled: Callable[..., Any]) -> Callable[..., Any]:
+    """`compiled`, which runs in the mesh of its `out_sharding` if none is in use."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        mesh = getattr(kwargs.get("out_sharding"), "mesh", None)
+        if state.mesh is None and isinstance(mesh, Mesh):
+            return override("mesh", mesh)(compiled)(*args, **kwargs)
+        return compiled(*args, **kwargs)
+
+    return call
+
+
 def inline_jit(
     function: Callable[..., Any] | None = None,
     *,
@@ -71,6 +85,8 @@ def inline_jit(
         return functools.partial(inline_jit, static_argnames=static_argnames)
     jitted = jit(function, inline=True, static_argnames=static_argnames)
     compiled = jitted.__call__  # bound: a call of the object would look it up
+    if "out_sharding" in static_argnames:
+        compiled = _on_devices_of_result(compiled)
 
     @functools.wraps(function)
     def call(*args: Any, **kwargs: Any) -> Any:

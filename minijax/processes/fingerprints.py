@@ -165,9 +165,7 @@ def _told(number: int, told: dict[int, dict], texts: dict[int, str]) -> str:
         f"{_ordinal(number)} program over several processes."
     ]
     for value, processes in sides.items():
-        shown = value
-        if fact == "text":
-            shown = _where_they_differ(processes[0], texts)
+        shown = _where_they_differ(processes[0], texts) if fact == "text" else value
         own = f"in {numbers(processes)} {_FACTS[fact]}"
         lines.append(f"  {own}: {shown}")
     lines.append(

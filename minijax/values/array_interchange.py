@@ -189,9 +189,7 @@ def __dlpack__(
 @on_array
 def __dlpack_device__(self: Array) -> tuple[int, int]:
     device = self.device
-    if device.platform == "cpu":
-        return (1, 0)
-    return (2, device.local_hardware_id or 0)
+    return (1, 0) if device.platform == "cpu" else (2, device.local_hardware_id or 0)
 
 
 @on_array

@@ -287,6 +287,49 @@ def _out(how, lib, x):
 for _how in _OUT:
     _case = functools.partial(_out, _how)
     CASES[f"{_how} out"] = functools.partial(_in_use, _case, "explicit")
+# ----------------------------------------------------------------------------------
+# Host values where a mesh is in use, and arrays that lie elsewhere
+# ----------------------------------------------------------------------------------
+
+
+def _elsewhere(lib, spec="i", first=4):
+    """An array over four devices in a row."""
+    devices = np.array(lib.mj.devices()[first : first + 4])
+    return lib.put(lib.numbers(8), spec, mesh=lib.sharding.Mesh(devices, ("i",)))
+
+
+def _doubled(lib, spec, mesh=None):
+    return lib.mj.shard_map(lambda x: x * 2, in_specs=spec, out_specs=spec, mesh=mesh)
+
+
+_both(
+    array_of_numpy=lambda lib, x: lib.jnp.array(lib.numbers(8), dtype=int),
+    asarray_of_a_number=lambda lib, x: [lib.jnp.asarray(3.0), lib.jnp.float32(3)],
+    rows=lambda lib, x: [*lib.jnp.asarray(lib.numbers(3, 2))],
+    rows_of_a_cut_array=lambda lib, x: [*x],
+    rows_on_one_device=lambda lib, x: [
+        *lib.mj.device_put(lib.numbers(3, 2), lib.mj.devices()[0])
+    ],
+    callback_on_other_devices=lambda lib, x: lib.mj.pure_callback(
+        lambda v: np.asarray(v) * 2,
+        lib.mj.ShapeDtypeStruct((8,), np.float32),
+        lib.mj.device_put(lib.numbers(8), lib.mj.devices()[5]),
+    ),
+    mapped_from_another_mesh=lambda lib, x: _doubled(lib, lib.P("x"))(
+        lib.put(lib.numbers(8), "i", mesh=lib.line)
+    ),
+)
+CASES.update(
+    mapped_over_its_own_mesh=lambda lib: _doubled(lib, lib.P("x"), lib.mesh)(
+        lib.put(lib.numbers(8), "i", mesh=lib.line)
+    ),
+    moved_to_in_shardings=lambda lib: lib.mj.jit(
+        lambda x: x * 2, in_shardings=_elsewhere(lib, first=0).sharding
+    )(_elsewhere(lib)),
+    not_moved_where_cut_otherwise=lambda lib: lib.mj.jit(
+        lambda x: x * 2, in_shardings=_elsewhere(lib, None, 0).sharding
+    )(_elsewhere(lib)),
+)
 CASES.update(
     full_on_a_device=lambda lib: _refused(
         lib.mj.jit(lambda: lib.lax.full((8,), 2.0, sharding=lib.mj.devices()[3]))

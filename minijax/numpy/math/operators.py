@@ -16,6 +16,7 @@ import numpy as np
 from minijax import lax
 from minijax.core import dtypes, operators
 from minijax.core.array import put
+from minijax.core.state import state
 from minijax.numpy.index import index_update, indexing
 from minijax.numpy.math import float_functions, ufuncs
 from minijax.numpy.products import contractions
@@ -102,11 +103,10 @@ def _tracer_iter(self: Any) -> Iterator[Any]:
 
 def _array_iter(self: Any) -> Iterator[Any]:
     _check_has_axis(self)
-    if dtypes.is_extended(self.dtype):
-        return (
-            lax.dynamic_index_in_dim(self, i, keepdims=False)
-            for i in range(self.shape[0])
-        )
+    in_mesh = state.mesh is not None and self.is_fully_replicated
+    if in_mesh or dtypes.is_extended(self.dtype):
+        entry = functools.partial(lax.dynamic_index_in_dim, self, keepdims=False)
+        return map(entry, range(self.shape[0]))
     # The values are read once; slicing on the device would be a program per element.
     aval = self.aval.update(shape=self.shape[1:])
     return (put(np.asarray(value, self.dtype), aval) for value in self._value)

@@ -43,11 +43,6 @@ def product_dtype(
     return checked, False
 
 
-def _dot_general(a, b, numbers, precision, dtype, out_sharding) -> Array:
-    sharding = {} if out_sharding is None else {"out_sharding": out_sharding}
-    return lax.dot_general(a, b, numbers, precision, dtype, **sharding)
-
-
 @inline_jit(static_argnames=PRODUCT_OPTIONS)
 def dot(
     a: Any,
@@ -69,7 +64,7 @@ def dot(
     else:
         contracted = ((a.ndim - 1,), (max(b.ndim - 2, 0),))
     numbers = (contracted, ((), ()))
-    result = _dot_general(a, b, numbers, precision, dtype, out_sharding)
+    result = lax.dot_general(a, b, numbers, precision, dtype, out_sharding=out_sharding)
     return shaping.convert_element_type_to(result, dtype, weak_type)
 
 
@@ -102,7 +97,7 @@ def matmul(
     b = lax.squeeze(b, plan.b_squeezed)
     contracted = ((a.ndim - 1,), (b.ndim - 1 - b_is_matrix,))
     numbers = (contracted, (plan.a_batch, plan.b_batch))
-    result = _dot_general(a, b, numbers, precision, dtype, out_sharding)
+    result = lax.dot_general(a, b, numbers, precision, dtype, out_sharding=out_sharding)
     result = lax.transpose(result, plan.order)
     if plan.both_squeezed:
         result = lax.expand_dims(result, tuple(plan.both_squeezed))
@@ -283,7 +278,7 @@ def tensordot(
     a, b = ensure_arraylike("tensordot", a, b)
     dtype, weak_type = product_dtype("tensordot", preferred_element_type, a, b)
     numbers = (_tensordot_axes(axes, a, b), ((), ()))
-    result = _dot_general(a, b, numbers, precision, dtype, out_sharding)
+    result = lax.dot_general(a, b, numbers, precision, dtype, out_sharding=out_sharding)
     return shaping.convert_element_type_to(result, dtype, weak_type)
 
 

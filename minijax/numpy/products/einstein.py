@@ -214,7 +214,7 @@ def einsum(
     options = (steps, precision, preferred_element_type, _dot_general)
     if [len(step.positions) for step in steps] != [2]:  # not one product alone
         return laid_out(_einsum, out_sharding, arrays, *options, None)
-    return _einsum(arrays, *options, out_sharding)
+    return _einsum(arrays, *options, out_sharding=out_sharding)
 
 
 def einsum_path(

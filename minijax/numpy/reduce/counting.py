@@ -7,7 +7,7 @@ as `size`. In JAX: `numpy/lax_numpy.py`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -102,21 +102,15 @@ def unravel_index(indices: Any, shape: int | Sequence[int]) -> tuple[Array, ...]
     is not a sequence of numbers.
     """
     rest = arraylike.ensure_arraylike("unravel_index", indices)
-    lengths: list[Any]
-    try:
-        lengths = list(shape)  # type: ignore[arg-type]
-    except TypeError:
-        lengths = [shape]
+    lengths: list[Any] = list(shape) if isinstance(shape, Iterable) else [shape]
     if any(np.ndim(length) != 0 for length in lengths):
         raise ValueError("unravel_index: shape should be a scalar or 1D sequence.")
     columns: list[Any] = [0] * len(lengths)
     for i, length in reversed(list(enumerate(lengths))):
         rest, columns[i] = ufuncs.divmod(rest, length)
     too_large = rest > 0
-    if dtypes.issubdtype(rest.dtype, np.unsignedinteger):
-        too_small = creation.asarray(False)
-    else:
-        too_small = rest < -1
+    unsigned = dtypes.issubdtype(rest.dtype, np.unsignedinteger)
+    too_small = creation.asarray(False) if unsigned else rest < -1
     return tuple(
         _where(too_large, length - 1, _where(too_small, 0, column))
         for length, column in zip(lengths, columns, strict=True)
@@ -178,11 +172,8 @@ def ravel_multi_index(
     if not all(dtypes.issubdtype(array.dtype, np.integer) for array in arrays):
         raise TypeError("only int indices permitted")
     if mode != "ignore":
-        names = (
-            "ravel_multi_index",
-            "coordinates",
-            "'raise', 'wrap', 'clip', or 'ignore'",
-        )
+        modes = "'raise', 'wrap', 'clip', or 'ignore'"
+        names = "ravel_multi_index", "coordinates", modes
         pairs = zip(arrays, dims, strict=True)
         arrays = [in_bounds(*names, array, size, mode) for array, size in pairs]
     if order == "F":

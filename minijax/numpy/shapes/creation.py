@@ -14,18 +14,21 @@ from minijax import lax
 from minijax.compile import array_transfers, placing
 from minijax.core import dtypes, trees
 from minijax.core.array import Array
-from minijax.core.language import Tracer
+from minijax.core.language import Tracer, eval_trace
 from minijax.core.rules import final_sharding
 from minijax.core.shaping import convert_element_type_to
+from minijax.core.state import state
 from minijax.numpy import arguments, promotion
 from minijax.numpy.shapes.broadcasting import broadcast_to
 from minijax.primitives.shape.ordering import array_copy
 from minijax.programs.sharding.constraints import with_sharding_constraint
 from minijax.programs.sharding.contexts import get_abstract_mesh
+from minijax.programs.sharding.placement import context_mesh
 from minijax.programs.sharding.reshard import auto_axes, changes_type, reshard
 from minijax.support import element_types
 from minijax.support.devices.shardings import (
     NamedSharding,
+    PartitionSpec,
     Sharding,
     SingleDeviceSharding,
 )
@@ -129,10 +132,10 @@ def _from_data(object: Any, dtype: Any, copy: bool) -> Any:
         result = array_copy(object) if copy else object
         return result if dtype is None else convert_element_type_to(result, dtype)
     if isinstance(object, _python_scalars):
-        return lax.stage(object if dtype is None else np.asarray(object, dtype=dtype))
+        return _staged(object if dtype is None else np.asarray(object, dtype=dtype))
     if isinstance(object, (np.ndarray, np.generic)):
         cast = dtype is not None and object.dtype != dtype
-        return lax.stage(np.asarray(object).astype(dtype) if cast else object)
+        return _staged(np.asarray(object).astype(dtype) if cast else object)
     leaves = list(_leaves(object))
     if any(leaf is None for leaf in leaves):
         raise ValueError(
@@ -141,10 +144,18 @@ def _from_data(object: Any, dtype: Any, copy: bool) -> Any:
     if dtype is None:
         dtype = _common_dtype(leaves)
     if not any(isinstance(leaf, _traced_or_array) for leaf in leaves):
-        return lax.stage(np.asarray(_unwrapped(object), dtype=dtype))
+        return _staged(np.asarray(_unwrapped(object), dtype=dtype))
     return _stacked(
         _from_data(promotion.unwrap_jax_array(x), dtype, False) for x in object
     )
+
+
+def _staged(value: Any) -> Array:
+    """A host's value as an array: outside of programs, on all of the mesh in use."""
+    mesh = context_mesh()
+    if mesh is None or state.trace is not eval_trace:
+        return lax.stage(value)
+    return placing.device_put(value, NamedSharding(mesh, PartitionSpec()))
 
 
 def _leaves(object: Any) -> Iterator[Any]:
@@ -456,8 +467,7 @@ def arange(
     if dtype is not None:
         dtype = element_types.check_and_canonicalize_user_dtype(dtype, "arange")
     promotion.check_arraylike_or_none("arange", start, stop, step)
-    start_name = "stop" if stop is None and step is None else "start"
-    start = _static_number(start, start_name)
+    start = _static_number(start, "stop" if stop is None and step is None else "start")
     stop = _static_number(stop, "stop")
     step = _static_number(step, "step")
     given = [value for value in (start, stop, step) if value is not None]
@@ -481,22 +491,18 @@ def _static_number(value: Any, name: str) -> Any:
 
 
 def _arange(start: Any, stop: Any, step: Any, dtype: Any, out_sharding: Any) -> Array:
-    if any(map(is_symbolic, (start, stop, step))):
-        start, stop = (0, start) if stop is None else (start, stop)
-        step = 1 if step is None else step
-        size = count_steps(start, stop, step)
-    if stop is None:
-        start, stop = 0, start
+    start, stop = (0, start) if stop is None else (start, stop)
+    symbolic = any(map(is_symbolic, (start, stop, step)))
+    if symbolic and step is None:
+        step = 1
+    size = (count_steps if symbolic else _steps)(start, stop, step)
     if step is None:
-        size = _steps(start, stop, step)
         count = lax.broadcasted_iota(dtype, (size,), 0, out_sharding=out_sharding)
         return count if start == 0 else lax.add(constant(start, dtype), count)
     # Multiples of the step rather than repeated additions, and not in 16 bits.
     working_dtype = dtype
     if dtypes.issubdtype(dtype, np.floating) and dtypes.finfo(dtype).bits < 32:
         working_dtype = np.dtype(np.float32)
-    if not any(map(is_symbolic, (start, stop, step))):
-        size = _steps(start, stop, step)
     count = lax.broadcasted_iota(working_dtype, (size,), 0, out_sharding=out_sharding)
     multiples = lax.mul(constant(step, working_dtype), count)
     result = lax.add(constant(start, working_dtype), multiples)

@@ -93,13 +93,12 @@ def reshape(
     del copy
     array = arraylike.ensure_arraylike("reshape", a)
     new_shape = _completed_shape(array.shape, array.size, shape)
-    sharding = {} if out_sharding is None else {"out_sharding": out_sharding}
     if order == "C":
-        return lax.reshape(array, new_shape, None, **sharding)
+        return lax.reshape(array, new_shape, None, out_sharding=out_sharding)
     if order == "F":
         axes = range(array.ndim)[::-1]
-        reversed_result = lax.reshape(array, new_shape[::-1], axes, **sharding)
-        return lax.transpose(reversed_result, range(len(new_shape))[::-1])
+        turned = lax.reshape(array, new_shape[::-1], axes, out_sharding=out_sharding)
+        return lax.transpose(turned, range(len(new_shape))[::-1])
     if order == "A":
         raise NotImplementedError("reshape has no order='A': use 'C' or 'F'.")
     raise ValueError(f"Unexpected value for 'order' argument: {order}.")

@@ -235,9 +235,7 @@ def _check_bounds(entries: Sequence[Any], shape: tuple[int, ...]) -> None:
 def _known(value: Any) -> int | None:
     """A scalar index that is known now as an int; None for arrays and tracers."""
     value = to_concrete_value(value) if isinstance(value, Tracer) else value
-    if value is None or get_aval(value).shape:
-        return None
-    return int(value)
+    return None if value is None or get_aval(value).shape else int(value)
 
 
 def _without_ellipsis(indices: Any, rank: int) -> list[Any]:
@@ -292,9 +290,7 @@ def _broadcast_to_lowering(ctx, x, *, shape) -> Any:
 def broadcast_to(a: Any, shape: tuple[int, ...]) -> Any:
     """An index repeated to the common shape of all indices."""
     a = casting.asarray(a)
-    if get_aval(a).shape == shape:
-        return a
-    return broadcast_to_p.bind(a, shape=shape)
+    return a if get_aval(a).shape == shape else broadcast_to_p.bind(a, shape=shape)
 
 
 # ----------------------------------------------------------------------------------

@@ -191,9 +191,7 @@ def _kernel_pads(sizes: Sequence[Sequence[int]], padding: Pads) -> Pads:
 
 
 def _as_dtype(x, dtype) -> Any:
-    if get_aval(x).dtype == dtype:
-        return x
-    return shaping.convert_element_type(x, dtype)
+    return x if get_aval(x).dtype == dtype else shaping.convert_element_type(x, dtype)
 
 
 def _sizes(x: Any, spec: Sequence[int]) -> list[int]:

@@ -201,9 +201,7 @@ def _index_arrays(indexer: NDIndexer) -> tuple[Any, ...]:
     """Every entry as an array of integers, shaped to broadcast to the block."""
     rank = len(indexer.result_shape())
     integers = indexer.is_integer
-    after = 0
-    if any(integers):
-        after = integers[::-1].index(True)
+    after = integers[::-1].index(True) if any(integers) else 0
     arrays = []
     axis_of_block = 0
     seen_integers = False

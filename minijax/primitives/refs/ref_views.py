@@ -65,6 +65,4 @@ class RefIndexer:
 
 def base_and_indexers(ref: Any) -> tuple[Any, tuple[NDIndexer, ...]]:
     """(the ref itself, the indexers of a view)."""
-    if isinstance(ref, RefView):
-        return ref.ref, ref.indexers
-    return ref, ()
+    return (ref.ref, ref.indexers) if isinstance(ref, RefView) else (ref, ())

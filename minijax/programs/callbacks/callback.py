@@ -43,7 +43,7 @@ first reads a result, raises `JaxRuntimeError`. The exception itself is kept
 traceback goes down to the user's line.
 
 Outside of all programs the function is called at once, in the same way and with the
-same errors, and nothing is compiled.
+same errors, and nothing is compiled; on several devices it is a program of its own.
 
 **Under transformations.** Under `vmap`, `vmap_method` decides. "sequential" and
 "sequential_unrolled" call the function once for each example, in a loop;
@@ -71,6 +71,7 @@ from minijax.backend.buffer_copies import to_numpy
 from minijax.compile import tokens
 from minijax.compile.placing import buffer_on, choose_device
 from minijax.core import (
+    dispatch,
     dtypes,
     errors,
     language,
@@ -89,6 +90,7 @@ from minijax.primitives.families import refusal
 from minijax.primitives.shape import broadcasting
 from minijax.programs.control_flow import scans
 from minijax.programs.debugging import finiteness
+from minijax.programs.sharding.placement import lie_on_several
 from minijax.support import special_errors
 from minijax.support.io_effects import io_effect, ordered_io_effect
 from minijax.support.settings import override
@@ -335,10 +337,6 @@ def call_now(
             f"{purpose} takes arrays, and was given a ref. Pass its content: "
             "`ref[...]`."
         )
-    args = [  # parts on several devices are put together
-        np.asarray(arg) if type(arg) is Array and len(arg.devices()) > 1 else arg
-        for arg in args
-    ]
     device, committed = choose_device(args)
     operands = [to_numpy(buffer_on(arg, device)) for arg in args]
     for kind in tokens.ordered(() if effect is None else (effect,)):
@@ -387,6 +385,9 @@ def _callback_primitive(
 
     @primitive.def_impl
     def callback_now(*args, callback: Callable, result_avals, **params) -> list[Array]:
+        if state.mesh is not None or lie_on_several(args):
+            given = {"callback": callback, "result_avals": result_avals, **params}
+            return dispatch.apply_primitive(primitive, args, given)
         return call_now(callback, args, result_avals, effect_of(**params), name)
 
     primitive.def_jvp_rule(refusal(no_jvp))

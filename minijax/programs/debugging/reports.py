@@ -164,9 +164,7 @@ def _type(aval) -> str:
 
 
 def _argument(function: Any, place: int | str) -> str:
-    if isinstance(place, str):
-        return place
-    return function._signature.argument_name(place)
+    return place if isinstance(place, str) else function._signature.argument_name(place)
 
 
 def _leaf_names(function: Any, tree: Any, statics: tuple) -> tuple[str, ...]:

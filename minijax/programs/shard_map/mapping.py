@@ -126,6 +126,7 @@ def shard_map(
         found = mapping.arguments(args, in_specs)
         leaves, specs = found.leaves, found.specs
         avals = list(map(language.get_aval, leaves))
+        mapping.check_meshes(found.paths, avals, leaves if given is None else avals)
         mapping.check_arguments(found.paths, avals, specs)
         mapping.check_types(found.paths, avals, specs)
         params: dict[str, Any] = {
@@ -341,6 +342,19 @@ class _Mapping(NamedTuple):
                 f"its spec {spec} has length {len(spec)}. Shorten the spec, or give "
                 "the value an axis: `x[None]`."
             )
+
+    def check_meshes(self, paths: Sequence[str], avals: Any, leaves: Any) -> None:
+        """ValueError for types over other axes; `leaves` may lie on no other mesh."""
+        for path, aval, leaf in zip(paths, avals, leaves):
+            lies = getattr(getattr(leaf, "_placed", None), "mesh", self.mesh)
+            axes = {name for part in cut_of(aval) for name in axes_in(part)}
+            same = lies.abstract_mesh == self.mesh.abstract_mesh
+            if not same or not axes <= {*self.mesh.axis_names}:
+                raise errors.value_error(
+                    f"shard_map of '{self.name}' maps over {self.mesh}, which does not "
+                    f"match the mesh of args{path}, of type {aval.str_short()}. Give "
+                    "its mesh, or move the array: `minijax.device_put(x, sharding)`."
+                )
 
     def check_types(
         self, paths: Sequence[str], avals: Sequence[Any], specs: Sequence[Any]

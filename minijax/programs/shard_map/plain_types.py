@@ -66,6 +66,4 @@ def _plain_value(value: Any) -> Any:
         return without_variation(value)
     if isinstance(value, language.Jaxpr):
         return _plain(value)
-    if type(value) is tuple:
-        return tuple(map(_plain_value, value))
-    return value
+    return tuple(map(_plain_value, value)) if type(value) is tuple else value

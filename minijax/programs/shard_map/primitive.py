@@ -18,6 +18,7 @@ from typing import Any
 from minijax.compile import tokens
 from minijax.core import arithmetic, autodiff, batching, language, partial_eval, shaping
 from minijax.core import lowering as mlir
+from minijax.core.dispatch import run_closed
 from minijax.core.effects import of_equation
 from minijax.core.events import enter
 from minijax.core.language import ClosedJaxpr, JaxprEqn, register, set_current_trace
@@ -110,6 +111,18 @@ def _type(*avals, jaxpr: ClosedJaxpr, mesh, out_specs, newly_manual_axes, **_) -
         or effect.name not in newly_manual_axes
     )
     return outs, effects
+
+
+@shard_map_p.def_impl
+def _now(*args: Any, **params: Any) -> list:
+    """A program for the mesh, whose results lie as `out_specs` says."""
+    mesh, outs = params["mesh"], None
+    if params["newly_manual_axes"] == frozenset(mesh.axis_names):
+        outs = tuple(NamedSharding(mesh, spec) for spec in params["out_specs"])
+    body = functools.partial(shard_map_p.bind, **params)
+    avals = list(map(language.get_aval, args))
+    closed = ClosedJaxpr(*partial_eval.trace_to_jaxpr(body, avals))
+    return run_closed(closed, args, "shard_map", None, False, (), outs)
 
 
 # ----------------------------------------------------------------------------------

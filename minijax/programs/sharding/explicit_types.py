@@ -26,6 +26,7 @@ from minijax.core.language import (
     ShapedArray,
     TypeExtension,
     all_primitives,
+    eval_trace,
 )
 from minijax.core.state import state
 from minijax.programs.sharding import cuts, unreduced
@@ -212,6 +213,8 @@ class Cuts(TypeExtension):
     def final(self, place: Any, name: str) -> Any:
         """A spec alone means the mesh in use; types have the axes without devices.
 
+        Outside of programs, with no mesh in use, a sharding names devices to run on.
+
         Raises ValueError for mesh axes that types do not show, or of another mesh.
         """
         if place is None:
@@ -234,7 +237,7 @@ class Cuts(TypeExtension):
                 f"type Auto or Manual. Got {given.spec}, of which {hidden} are not "
                 "Explicit. Use `lax.with_sharding_constraint` for Auto axes."
             )
-        return given
+        return place if used.empty and state.trace is eval_trace else given
 
     def lowers(self, jaxpr: Jaxpr) -> bool:
         """Whether a value of the program is cut."""

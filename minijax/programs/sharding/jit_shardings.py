@@ -284,7 +284,8 @@ def check_layout(leaf: Any, layout: Any) -> Any:
 def check_place(leaf: Any, sharding: Any) -> bool:
     """Whether the argument is an array that is committed as `in_shardings` says.
 
-    Raises ValueError for an array that is committed elsewhere.
+    One that is cut so on other devices is not, and is moved. Raises ValueError for one
+    that is cut otherwise.
     """
     if type(leaf) is not Array:
         return False
@@ -296,7 +297,9 @@ def check_place(leaf: Any, sharding: Any) -> bool:
         )
     if not leaf.committed or leaf.sharding.is_equivalent_to(sharding, leaf.ndim):
         return leaf.committed
-    if leaf.sharding.num_devices > 1 or not sharding.is_fully_replicated:
+    places = leaf.sharding, sharding
+    first, second = (place._to_xla_hlo_sharding(leaf.ndim) for place in places)
+    if first != second and not all(place.is_fully_replicated for place in places):
         raise errors.value_error(
             "Sharding passed to jit does not match the sharding on the respective "
             f"arg. Got jit sharding: {sharding},\narg sharding: {leaf.sharding} "

@@ -536,9 +536,7 @@ def _completed(
 def _on_mesh_of(aval: Any, sharding: Any, placement: Placement) -> Any:
     """A sharding over the placement's mesh, whose axes have the types of `aval`'s."""
     cut, mesh = getattr(aval, "cut", None), getattr(sharding, "mesh", None)
-    if cut is None or mesh is not placement.mesh:
-        return sharding
-    if cut.mesh.shape_tuple != mesh.shape_tuple:
+    if cut is None or mesh is not placement.mesh or cut.mesh.shape != mesh.shape:
         return sharding
     return sharding.update(mesh=mesh.update(axis_types=cut.mesh.axis_types))
 
