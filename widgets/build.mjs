@@ -25,14 +25,23 @@ function hash(text) {
 const OWN =
   /^(state|stage|goTo|scrollToLit|choose|remember|relight|reveal|shown|folded|hits|hit|countLeft|near|say|drawing|holder|small|section|folds|timer|parts|step|group|mark|svg|over|root|options|onChange|frame|tokens|body|main|least|likes|before|selected|lastStep|faint|moved)$/;
 
-// The rules of the style sheet need no line ends.
+// The rules of the style sheet need no line ends, and signs stand for their words.
+function shortened(rules, words) {
+  for (const [sign, ...word] of words) {
+    if (!/[A-Z]/.test(sign)) continue;
+    if (rules.replace(/\$\{\w+\}/g, "").includes(sign)) throw new Error(`the rules hold a ${sign}, which is a sign`);
+    rules = rules.replaceAll(word.join(""), sign);
+  }
+  return rules.replaceAll("\n", "");
+}
 const style = {
   name: "style",
   setup: ({ onLoad }) =>
-    onLoad({ filter: /style\.ts$/ }, ({ path }) => ({
-      contents: readFileSync(path, "utf8").replace(/const WRITTEN = `[^`]*`/, (rules) => rules.replaceAll("\n", "")),
-      loader: "ts",
-    })),
+    onLoad({ filter: /style\.ts$/ }, ({ path }) => {
+      const text = readFileSync(path, "utf8");
+      const words = /const WORDS =\s*"([^"]*)"/.exec(text)[1].split("!");
+      return { contents: text.replace(/const WRITTEN = `[^`]*`/, (rules) => `const WRITTEN = ${"`"}${shortened(rules.slice(17), words)}`), loader: "ts" };
+    }),
 };
 
 mkdirSync(STATIC, { recursive: true });

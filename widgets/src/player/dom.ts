@@ -93,12 +93,9 @@ export function pinch(made: Element, zoom: (factor: number, x: number, y: number
   for (const name of ["touchstart", "touchmove", "touchend"] as const) listen(made, name, move, { passive: false });
 }
 
-/** Calls a function when an element has another width. */
-export function onWidth(made: Element, run: () => void): void {
-  let width = made.clientWidth;
+/** Calls a function when an element has another width than what was drawn for. */
+export function onWidth(made: Element, drawn: () => number, run: () => void): void {
   new ResizeObserver(() => {
-    if (made.clientWidth === width) return;
-    width = made.clientWidth;
-    run();
+    if (made.clientWidth !== drawn()) run();
   }).observe(made);
 }

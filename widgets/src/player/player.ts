@@ -438,6 +438,7 @@ export class Player {
       relight: () => this.#show(),
       step: () => this.state.step,
       detail: () => this.#detailOfStep(),
+      lit: () => this.frame.steps[this.state.step]?.on ?? [],
     });
   }
 

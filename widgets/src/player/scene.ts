@@ -42,6 +42,8 @@ export interface Stage {
   /** The step, and what its detail line says. */
   step(): number;
   detail(): string;
+  /** The keys that it lights. */
+  lit(): string[];
 }
 
 /** Where a mark stands at a step. */
@@ -168,6 +170,8 @@ interface Layout {
   scene: Scene;
   svg: SVGSVGElement;
   shown: Shown[];
+  /** The marks, until they stand in the picture. */
+  marks: DocumentFragment;
 }
 
 export class ScenePane {
@@ -176,6 +180,8 @@ export class ScenePane {
   #zoom = 0;
   /** How small it is drawn so that all that is lit fits. */
   #fitted = Infinity;
+  /** How wide the view was when it was drawn. */
+  #wide = 0;
   #opened: Scene | undefined;
   #dragged = false;
   #map: SmallMap;
@@ -189,7 +195,7 @@ export class ScenePane {
   ) {
     // What is drawn is chosen when all panes stand there: until then it has more room.
     this.#map = new SmallMap(section);
-    onWidth(root, () => {
+    onWidth(root, () => this.#wide, () => {
       this.#fitted = Infinity;
       section.style.maxHeight = "";
       this.choose();
@@ -198,18 +204,24 @@ export class ScenePane {
 
   /** Shows the layout that the page has room for. */
   choose(): void {
+    this.#wide = this.root.clientWidth;
     const scene = this.#opened ?? this.#layout();
     const again = this.#now !== undefined;
-    if (this.#now?.scene !== scene) {
+    const other = this.#now?.scene !== scene;
+    if (other) {
       this.#now?.svg.setAttribute("hidden", "");
       let layout = this.#layouts.get(scene);
       if (!layout) this.#layouts.set(scene, (layout = this.#draw(scene)));
       layout.svg.removeAttribute("hidden");
       this.#now = layout;
+    }
+    // Its size does not depend on its marks, which cost where it is measured.
+    this.#resize();
+    if (other) {
+      this.#now.svg.append(this.#now.marks);
       this.step(true);
       if (again) this.stage.relight();
     }
-    this.#resize();
     // At first the player lights the step afterwards.
     if (again) this.scrollToLit(true);
   }
@@ -232,6 +244,16 @@ export class ScenePane {
     const known: SVGElement[][] = [];
     const copies = (drawing: number): SVGElement[] =>
       (known[drawing] ??= drawParts(scene.draws[drawing]!)).map((part) => part.cloneNode(true) as SVGElement);
+    const halo = (group: SVGGElement, drawing: number): void => {
+      const [made] = copies(drawing);
+      made!.removeAttribute("style");
+      set(made!, "class", "mj-halo");
+      group.prepend(made!);
+    };
+    // The first picture needs only what lights up in it.
+    const lit = this.stage.lit();
+    const unlit: (() => void)[] = [];
+    const marks = document.createDocumentFragment();
     const shown = scene.marks.map((mark, number) => {
       const group = svgElement("g");
       flag(group, "mark");
@@ -243,28 +265,27 @@ export class ScenePane {
         label(group, mark.l);
       } else set(group, "aria-hidden", "true");
       if (mark.h === undefined) flag(group, "idle");
-      else {
-        const [halo] = copies(mark.h);
-        halo!.removeAttribute("style");
-        set(halo!, "class", "mj-halo");
-        group.append(halo!);
-      }
+      else if (mark.k?.some((key) => lit.includes(key))) halo(group, mark.h);
+      else unlit.push(() => halo(group, mark.h!));
       if (leads) flag(group, "go");
       if (leads || mark.t) set(group, "tabindex", "-1");
       for (const key of mark.k ?? []) this.stage.remember(key, group);
       const parts = copies(mark.d);
       group.append(...parts);
-      svg.append(group);
+      marks.append(group);
       return { mark, group, parts, drawing: mark.d, timer: 0, faint: false, moved: "" };
     });
-    svg.querySelector("[tabindex]")?.setAttribute("tabindex", "0");
+    marks.querySelector("[tabindex]")?.setAttribute("tabindex", "0");
+    const rest = (): void => unlit.forEach((run) => run());
+    if (this.#now) rest();
+    else later(rest);
     listen(svg, "wheel", (event) => this.#wheel(event), { passive: false });
     listen(svg, "focusin", (event) => this.over(event.target as Element));
     listen(svg, "pointerdown", (event) => this.#pan(event));
     pinch(svg, (factor, x, y) => this.#zoomBy(factor, x, y));
     listen(svg, "mouseleave", () => this.over(null));
     this.section.append(svg);
-    return { scene, svg, shown };
+    return { scene, svg, shown, marks };
   }
 
   /** Brings the marks to the player's step. */

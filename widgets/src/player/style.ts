@@ -45,14 +45,19 @@ const roles = Object.keys(PALETTE)
   .concat(Object.keys(TOKENS).map((kind) => `span.mj-t-${kind}{color:var(--mj-t-${kind})}`))
   .join("");
 
-const CODE =
-  "var(--jp-code-font-family,var(--vscode-editor-font-family,ui-monospace,SFMono-Regular,Menlo,Consolas,monospace))";
-const TEXT = "var(--jp-ui-font-family,var(--vscode-font-family,system-ui,sans-serif))";
+/** Fonts of code and of text: signs, too, the last ones of `WORDS`. */
+const CODE = "E";
+const TEXT = "T";
 
-/** A page carries all of this, so it is short: `.x` stands for `.mj-x`, `?` for `.mj-live `,
- *  with which most rules begin, `&x` for `var(--mj-x)`, `#x` for `table.mj-x`, `^x` for
- *  `tr.mj-x`, `|` for `background:`, `_` for `white-space:`, `<` for `display:`, `$` for
- *  `border-radius:`, `'` for `td:first-child`. */
+/** What stands for what in the rules below; each word's first letter is its sign. The build
+ *  writes capital letters for words, so that the rules here can be read. */
+const WORDS =
+  "?.mj-live !#table.mj-!^tr.mj-!|background:!_white-space:!<display:!$border-radius:!'td:first-child!Acolor:!Bwidth!Foverflow!Gborder!Hpadding!Itransparent!Jconstant!Kvalue!L-child!Mcursor:pointer!Nstroke!Pflex!Qoutline!Rheight" +
+  "!Evar(--jp-code-font-family,var(--vscode-editor-font-family,ui-monospace,SFMono-Regular,Menlo,Consolas,monospace))" +
+  "!Tvar(--jp-ui-font-family,var(--vscode-font-family,system-ui,sans-serif))";
+
+/** A page carries all of this, so it is short: `.x` stands for `.mj-x`, `&x` for
+ *  `var(--mj-x)`, and `WORDS` says what other signs stand for: `?` begins most rules. */
 const WRITTEN = `
 .live{container-type:inline-size;font:13px/20px ${TEXT};color:&text;
 |&base;padding:8px 12px;$4px;outline-offset:2px;text-align:left}
@@ -286,8 +291,6 @@ export const RULES =
   `@media (prefers-color-scheme:dark){` +
   `body:not([data-jp-theme-light]):not(.vscode-light) .minijax-view{${dark}}` +
   `html[data-theme=light] .minijax-view{${light}}}` +
-  WRITTEN.replace(/\.(?=[a-z])/g, ".mj-").replaceAll("?", ".mj-live ").replaceAll("#", "table.mj-")
-    .replaceAll("^", "tr.mj-").replaceAll("|", "background:").replaceAll("_", "white-space:")
-    .replaceAll("<", "display:").replaceAll("$", "border-radius:")
-    .replaceAll("'", "td:first-child").replace(/&([a-z-]+)/g, "var(--mj-$1)") +
+  WORDS.split("!").reduce((rules, word) => rules.replaceAll(word[0]!, word.slice(1)), WRITTEN.replace(/\.(?=[a-z])/gi, ".mj-"))
+    .replace(/&([a-z-]+)/g, "var(--mj-$1)") +
   roles;

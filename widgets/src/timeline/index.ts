@@ -48,7 +48,7 @@ export class Bars {
   #zoom = 1;
   #left = 0;
   #top = 0;
-  #wide = 1;
+  #wide = 0;
   #high = 1;
   #over = -1;
   /** The most that it zooms: four of the shortest bar fill the picture. */
@@ -113,7 +113,7 @@ export class Bars {
       this.#draw();
     });
     matchMedia("(prefers-color-scheme:dark)").addEventListener("change", () => this.#draw());
-    onWidth(section, () => this.choose());
+    onWidth(section, () => this.#wide, () => this.choose());
     const { sight, end, columns } = this.#bars;
     const shortest = columns[1]!.reduce((least, one) => (one > 0 ? Math.min(least, one) : least), end);
     this.#most = Math.max(1, end / 4 / shortest);
@@ -128,6 +128,7 @@ export class Bars {
 
   /** Fits the canvas to the pane. */
   choose(): void {
+    const first = !this.#wide;
     this.#wide = Math.max(1, this.section.clientWidth);
     this.#high = Math.min(MOST_HIGH, this.#bars.rows * ROW);
     for (const made of [this.#canvas, this.#base]) {
@@ -137,7 +138,8 @@ export class Bars {
     this.#canvas.style.height = `${this.#high + GAP + STRIP}px`;
     this.#whole.width = 0;
     this.#drawn = "";
-    this.#draw();
+    // At first the player brings the step into sight afterwards.
+    if (!first) this.#draw();
   }
 
   /** Pixels of a point and of a row. */
