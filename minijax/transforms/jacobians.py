@@ -173,6 +173,8 @@ def _unravel(tree: Any, axis: int, example: Any, array: Any) -> Any:
             part = complex_numbers.real(part)
         # Given a sharding, the conversion stands there even when it changes nothing.
         sharding = PartitionSpec(*[None] * len(full)) if example is None else None
+        if sharding is not None and wanted.cut is not None:
+            sharding = wanted.cut.with_batch_axis(0, None)
         shaped.append(
             shaping.convert_element_type_to(
                 part, wanted.dtype, wanted.weak_type, sharding=sharding

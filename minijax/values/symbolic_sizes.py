@@ -251,9 +251,7 @@ def make_size(terms: Mapping[Monomial, int], scope: SymbolicScope) -> Size:
                 return make_size(_sum(others, product, 1), scope)
     if not kept:
         return 0
-    if len(kept) == 1 and () in kept:
-        return kept[()]
-    return SymbolicSize(kept, scope)
+    return kept[()] if len(kept) == 1 and () in kept else SymbolicSize(kept, scope)
 
 
 def variable(name: str, scope: SymbolicScope) -> Size:
@@ -335,9 +333,7 @@ def _exact_quotient(first: Size, second: Size) -> Size | None:
         if is_symbolic(after) and len(after.terms) > len(rest.terms):
             return None
         rest = after
-    if rest and is_symbolic(second):
-        return None
-    return quotient
+    return None if rest and is_symbolic(second) else quotient
 
 
 # ----------------------------------------------------------------------------------

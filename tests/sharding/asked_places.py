@@ -70,6 +70,17 @@ _both(
     convolution=lambda lib, x: lib.lax.conv(
         x.reshape(8, 2, 2, 2), lib.numbers(4, 2, 2, 2), (1, 1), "SAME"
     ),
+    convolution_gradient=lambda lib, x: lib.mj.jit(
+        lib.mj.grad(
+            lambda w, x: (lib.lax.conv(x, w, (1, 1), "SAME") ** 2).sum(), (0, 1)
+        )
+    )(lib.mj.device_put(lib.numbers(4, 2, 2, 2), lib.P()), x.reshape(8, 2, 2, 2)),
+    jacobian=lambda lib, x: lib.mj.jit(
+        lib.mj.jacrev(lambda x: (lib.jnp.sin(x), x.sum(), x[:, None] * np.ones(2)))
+    )(x[:, 0]),
+    smap_without_in_axes=lambda lib, x: lib.mj.smap(
+        lambda x: x * 2, out_axes=0, axis_name="x"
+    )(x),
     constraint_of_own_type=lambda lib, x: lib.mj.jit(
         lambda x: lib.lax.with_sharding_constraint(x, lib.mj.typeof(x).sharding)
     )(x),

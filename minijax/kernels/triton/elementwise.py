@@ -82,6 +82,4 @@ def _bitcast(ctx: RuleContext, x: Any, *, new_dtype: Any) -> Any:
         raise NotImplementedError("a bitcast to another width: do it before.")
     element, shape = kernel_context.element_type(new_dtype), kernel_context.shape_of(x)
     target = kernel_context.tensor_type(shape, element) if shape else element
-    if x.type == target:
-        return x
-    return dialect("tt").bitcast(target, x)
+    return x if x.type == target else dialect("tt").bitcast(target, x)

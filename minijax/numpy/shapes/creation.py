@@ -151,9 +151,12 @@ def _from_data(object: Any, dtype: Any, copy: bool) -> Any:
 
 
 def _staged(value: Any) -> Array:
-    """A host's value as an array: outside of programs, on all of the mesh in use."""
+    """A host's value as an array: outside of programs, on all of the mesh in use.
+
+    On a mesh of several processes it stays in this one: others may have another value.
+    """
     mesh = context_mesh()
-    if mesh is None or state.trace is not eval_trace:
+    if mesh is None or mesh.is_multi_process or state.trace is not eval_trace:
         return lax.stage(value)
     return placing.device_put(value, NamedSharding(mesh, PartitionSpec()))
 

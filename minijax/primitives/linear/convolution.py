@@ -242,6 +242,7 @@ def _transpose_kernel(ct: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
     if get_aval(ct).size == 0:
         return None
     lhs_spec, rhs_spec, out_spec = params["dimension_numbers"]
+    cut = rhs.aval.cut  # what cuts the batch is summed over
     changed = {
         "window_strides": params["rhs_dilation"],
         "padding": _kernel_pads(_spread_sizes(ct, lhs, rhs, params), params["padding"]),
@@ -252,7 +253,7 @@ def _transpose_kernel(ct: Any, lhs: Any, rhs: Any, **params: Any) -> Any:
         # Groups of features become groups of the batch, and the other way round.
         "feature_group_count": params["batch_group_count"],
         "batch_group_count": params["feature_group_count"],
-        "out_sharding": None,
+        "out_sharding": cut if cut and cut.mesh._any_axis_explicit else None,
     }
     image = _as_dtype(lhs, get_aval(ct).dtype)
     out = conv_general_dilated(image, ct, **(params | changed))

@@ -118,9 +118,7 @@ def _comparable(x: Any) -> list[Any]:
     if dtypes.issubdtype(dtype, np.complexfloating):
         parts = complex_numbers.real(x), complex_numbers.imag(x)
         return [_one_zero_one_nan(part) for part in parts]
-    if dtypes.issubdtype(dtype, np.floating):
-        return [_one_zero_one_nan(x)]
-    return [x]
+    return [_one_zero_one_nan(x)] if dtypes.issubdtype(dtype, np.floating) else [x]
 
 
 def comes_before(*operands: Any, num_keys: int = 1, or_equal: bool = False) -> Any:

@@ -177,7 +177,8 @@ def smap(
             smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name
         )
 
-    ins, outs = specs_at(in_axes, axis_name), specs_at(out_axes, axis_name)
+    ins = in_axes if in_axes is Infer else specs_at(in_axes, axis_name)
+    outs = specs_at(out_axes, axis_name)
     return shard_map(f, in_specs=ins, out_specs=outs, axis_names={axis_name})
 
 
