@@ -351,3 +351,31 @@ CASES.update(
         "auto",
     ),
 )
+
+
+# ----------------------------------------------------------------------------------
+# `out_sharding=` with devices, where no mesh is in use
+# ----------------------------------------------------------------------------------
+
+_OF_NUMPY = dict(
+    matmul=lambda lib, x, place: lib.jnp.matmul(x, x, out_sharding=place),
+    einsum=lambda lib, x, place: lib.jnp.einsum("ij,jk->ik", x, x, out_sharding=place),
+    ravel=lambda lib, x, place: lib.jnp.ravel(x, out_sharding=place),
+    reshape=lambda lib, x, place: lib.jnp.reshape(x, (16, 4), out_sharding=place),
+    lax_dot=lambda lib, x, place: lib.lax.dot(x, x, out_sharding=place),
+    ones=lambda lib, x, place: lib.jnp.ones((8, 8), out_sharding=place),
+)
+
+
+def _of_numpy(how, used, lib):
+    mesh = _mesh(lib, "explicit")
+    with lib.mj.set_mesh(mesh) if used else contextlib.nullcontext():
+        made = _OF_NUMPY[how](lib, lib.numbers(8, 8), lib.on("x", mesh=mesh))
+        return made, str(lib.mj.typeof(made))
+
+
+# jax ignores the place there, or refuses; it lies as in jax where the mesh is in use.
+OUTSIDE = {f"{how} outside": f"{how} within" for how in _OF_NUMPY}
+for _how in _OF_NUMPY:
+    CASES[f"{_how} outside"] = functools.partial(_of_numpy, _how, False)
+    CASES[f"{_how} within"] = functools.partial(_of_numpy, _how, True)

@@ -5,7 +5,16 @@ import pytest
 from tests.sharding import asked_places
 from tests.sharding.test_automatic import compare
 
+HELD_AGAINST = asked_places.OUTSIDE.values()
 
-@pytest.mark.parametrize("name", asked_places.CASES)
+
+@pytest.mark.parametrize("name", asked_places.OUTSIDE)
+def test_lies_as_where_the_mesh_is_in_use(results, name):
+    compare(results[name]["minijax"], results[asked_places.OUTSIDE[name]]["jax"])
+
+
+@pytest.mark.parametrize(
+    "name", sorted(asked_places.CASES.keys() - asked_places.OUTSIDE)
+)
 def test_as_in_jax(results, name):
     compare(results[name]["minijax"], results[name]["jax"])
