@@ -200,11 +200,13 @@ STATES: dict[str, Callable[[], View]] = {
     ),
     "kernel": lambda: see.kernel(blocks.matmul, WAVES[:64, :48], WAVES[:48, :64]),
     "kernel, rows": lambda: see.kernel(blocks.softmax_rows, WAVES[:18, :64]),
-    "kernel, race": lambda: see.kernel(blocks.column_sums, WAVES[:16, :24]),
+    "kernel, race": lambda: see.kernel(
+        blocks.column_sums, WAVES[:16, :24], values=False
+    ),
     "kernel, out of bounds": lambda: see.kernel(blocks.shifted, WAVES[:16, :24]),
     "kernel, cards": lambda: see.kernel(blocks.many_heads, np.stack([WAVES] * 6)),
     "kernel, values": lambda: see.kernel(
-        blocks.column_sums, WAVES[:16, :24], values=True
+        blocks.softmax_rows, WAVES[:8, :4], values=True
     ),
     "kernel, one step": lambda: see.kernel(blocks.whole, X),
     "kernel, empty": lambda: see.kernel(blocks.no_programs, X),

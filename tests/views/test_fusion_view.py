@@ -91,7 +91,7 @@ def test_the_picture(of_chain) -> None:
     (large, small) = [text for text in texts(scene) if "kernel" in text]
     assert large.startswith("104.0 MiB") and small.startswith("8.0 MiB")
     narrow = frame.panes[0].narrow
-    assert narrow.width == 330 and narrow.height > scene.height
+    assert narrow.width == 288 and narrow.height > scene.height
     assert of_chain.to_svg().startswith("<svg")
 
 

@@ -153,7 +153,7 @@ def test_every_function_is_drawn(make, args):
     kept = [r for r in view.recording.program.residuals if r.origin != "argument"]
     pane = pictured(frame)
     several = len(view.recording.program.arguments) > 1
-    for scene, width in [(pane.scene, 1040), (pane.narrow, 300)]:
+    for scene, width in [(pane.scene, 1040), (pane.narrow, 288)]:
         if several and scene.width != width:
             # The gradients of the arguments need more room, and get no more: they are
             # equally wide, 22 apart, and the last one ends the picture.

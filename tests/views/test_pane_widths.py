@@ -70,5 +70,6 @@ def test_a_view_that_is_moved_keeps_its_style(page):
     assert view.evaluate(padding) == before == "12px"
     view.evaluate("""root => {
         const made = document.body.appendChild(document.createElement("iframe"));
+        made.width = 900;
         made.contentDocument.body.append(root) }""")
     assert view.evaluate(padding) == before

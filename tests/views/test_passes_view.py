@@ -59,7 +59,7 @@ def test_the_picture(of_layer) -> None:
         assert looks.count("add") == sum(bool(d.after) for d in pairs)
         assert looks.count("del") == sum(bool(d.before) for d in pairs)
         assert passes[number].name in step.detail
-    assert frame.panes[0].narrow.width == 300
+    assert frame.panes[0].narrow.width == 288
 
 
 def test_nothing_to_do() -> None:

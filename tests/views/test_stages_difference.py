@@ -112,7 +112,7 @@ def test_the_twin_and_the_rest(view) -> None:
     record = view.recording
     again = Recording.from_dict(json.loads(json.dumps(record.to_dict())))
     assert again == record
-    assert view.frame().panes[0].narrow.width == 300
+    assert view.frame().panes[0].narrow.width == 288
 
 
 @pytest.mark.parametrize("name", ["loss", "scan", "cond", "grad of loss"])

@@ -109,7 +109,7 @@ def test_the_picture(of_softmax) -> None:
         for pane in frame.panes[1:]:
             assert any(step.on[0] in row.keys for row in pane.rows), pane.title
     assert "minijax/core/" in frame.steps[0].detail
-    assert frame.panes[0].narrow.width == 300
+    assert frame.panes[0].narrow.width == 288
     assert of_softmax.to_svg().startswith("<svg")
 
 

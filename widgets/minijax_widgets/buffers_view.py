@@ -141,7 +141,7 @@ class BuffersView(View):
 
         return self.picture(
             [
-                scene_pane(scene, 1100, 300, 690),
+                scene_pane(scene, 1100, 288, 690),
                 *timeline,
                 *self.roofline(each),
                 self.table(goes),

@@ -162,9 +162,13 @@ class CacheView(View):
                 )
             )
         columns = ["call", "what decided", "write instead"]
+        if not any(call.advice for call in record.calls):
+            columns.pop()
+            for row in rows:
+                row.cells.pop()
         return self.picture(
             [
-                scene_pane(lambda width: strip(record, width), 900, 300, 690),
+                scene_pane(lambda width: strip(record, width), 900, 288, 690),
                 Pane("", rows, columns=columns),
                 *sources.panes,
             ],

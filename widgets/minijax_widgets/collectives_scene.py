@@ -33,7 +33,7 @@ MOST_MOVING = 64
 # The strip of a device in which its parts lie.
 STRIP = 22.0
 # How wide the table of what it costs is.
-COSTS = 292.0
+COSTS = 276.0
 
 
 @dataclass(frozen=True)
@@ -415,7 +415,7 @@ class Drawing:
         found = ways(self.each)
         scene.text(x, y + 14, "what it costs, by algorithm", weight=700)
         y += 36
-        columns = (x + 204, x + 288)
+        columns = (x + 190, x + 272)
         for at, said in zip(columns, ("rounds", "each sends"), strict=True):
             scene.text(at, y, said, role="constant", size=12, anchor="end")
         for number, way in enumerate(found):
@@ -435,8 +435,11 @@ class Drawing:
             scene.note(x, y, "a number: which part of the array")
             y += 18
         told = "" if whole else "dark: the device has it whole; "
-        scene.note(x, y, f"{told}amber: what moves")
-        return y + 8
+        wide = x + 300 > self.sizes.width
+        for part in wrap(f"{told}amber: what moves", 34 if wide else 99):
+            scene.note(x, y, part)
+            y += 18
+        return y - 10
 
 
 def around(corners: list[Point]) -> list[Point]:

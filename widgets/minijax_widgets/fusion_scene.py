@@ -71,10 +71,11 @@ class Drawing:
         self.record = record
         self.told = told
         self.wide = width > 560
-        self.left = 20.0
-        self.names = 150.0 if self.wide else 110.0
+        self.left = 20.0 if self.wide else 8.0
+        self.names = 150.0 if self.wide else 118.0
         self.right = width * 0.5 if self.wide else self.left
-        self.room = (self.right if self.wide else width) - self.left - self.names - 122
+        end = self.right - 122 if self.wide else width - 80
+        self.room = end - self.left - self.names
         # Beside a kernel stands the array that it writes.
         self.beside = 118.0 if self.wide else 0.0
         self.inside = width - self.right - 16 - self.beside
@@ -92,7 +93,8 @@ class Drawing:
         if len(drawn) < len(groups):
             rest = [g for n, g in enumerate(groups) if n not in set(drawn)]
             moved = size_in_words(sum(g.kernel.bytes for g in rest))
-            said = f"and {len(rest):,} smaller kernels, {moved} in all: in the table"
+            said = f"and {len(rest):,} smaller kernels, {moved} in all"
+            said += ": in the table" * self.wide
             self.scene.note(self.left, y + 14, said)
 
     # ---- the bars of all bytes -----------------------------------------------------
@@ -105,8 +107,8 @@ class Drawing:
         if record.unfused is not None:
             rows.insert(0, ("without fusion", record.unfused, ""))
         most = max(program.bytes for _, program, _ in rows) or 1
-        start = self.left + 110
-        room = scene.width - start - (190 if self.wide else 92)
+        start = self.left + 118
+        room = scene.width - start - (190 if self.wide else 80)
         y = 8.0
         for name, program, role in rows:
             long = max(3.0, room * program.bytes / most)

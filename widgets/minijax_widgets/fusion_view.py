@@ -205,7 +205,7 @@ class FusionView(View):
                 scene_pane(
                     lambda width: draw(record, groups, width, self.detail),
                     940,
-                    330,
+                    288,
                     690,
                 ),
                 *roofline,

@@ -33,7 +33,7 @@ class Layout:
 
 WIDE = Layout(1040, 30, 284, 358, 236, 676, 764, 22, 1.0, 56)
 MIDDLE = Layout(690, 30, 188, 244, 164, 430, 506, 16, 0.8, 48)
-NARROW = Layout(300, 60, 46, 80, 88, 200, 240, 4, 0.55, 54)
+NARROW = Layout(288, 60, 46, 80, 88, 200, 240, 4, 0.55, 54)
 
 
 @dataclass
@@ -65,6 +65,10 @@ def sum_key(band: Band, found: GradSum) -> str:
     return f"s{path_of(band)}/{found.name}"
 
 
+# A word of more letters may break.
+LONG = 12
+
+
 def folded(formulas: str, room: int) -> list[str]:
     """Returns formulas in at most two lines of so many letters."""
     if len(formulas) <= room:
@@ -72,4 +76,7 @@ def folded(formulas: str, room: int) -> list[str]:
     at = formulas.rfind(" ; ", 0, room - 1)
     if at >= 0 and len(formulas) - at - 3 <= room:
         return [formulas[: at + 2], formulas[at + 3 :]]
-    return wrap(formulas, room, max_lines=2, placeholder="...")
+    # A long word breaks behind an underscore; `wrap` knows only hyphens.
+    words = [w.replace("_", "_-") if len(w) > LONG else w for w in formulas.split(" ")]
+    lines = wrap(" ".join(words), room, max_lines=2, placeholder="...")
+    return [line.replace("_-", "_") for line in lines]

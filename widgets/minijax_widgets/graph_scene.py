@@ -174,7 +174,7 @@ class Drawer:
         """Draws an equation, or a closed box."""
         opens = self.goes.get(node.unit) if node.unit else None
         keys = [node.unit, f"closed {node.unit}"] if node.unit else []
-        label = told = node.title
+        label = told = node.tell or node.title
         go = None
         if node.equation is not None:
             keys += [f"e{node.equation.id}"]

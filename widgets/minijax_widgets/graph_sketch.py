@@ -65,7 +65,7 @@ class Node:
     @property
     def head(self) -> float:
         """How high the name above the box is."""
-        return 16.0 if self.name else 0.0
+        return 19.0 if self.name else 0.0
 
     @property
     def h(self) -> float:
@@ -92,9 +92,13 @@ class Box:
 
 
 class Sketch:
-    """A program with some boxes open: nodes, nested boxes, and what flows."""
+    """A program with some boxes open: nodes, nested boxes, and what flows.
 
-    def __init__(self, boxes: Boxes, opened: set[str]) -> None:
+    On a `narrow` page titles are cut sooner.
+    """
+
+    def __init__(self, boxes: Boxes, opened: set[str], narrow: bool = False) -> None:
+        self.letters = 27 if narrow else 34  # of a title
         self.boxes = boxes
         self.record = boxes.recording
         self.opened = opened
@@ -161,7 +165,11 @@ class Sketch:
                     continue
                 count = count_in_words(part.count, "equation")
                 node = Node(
-                    cut(part.title, 34), note=count, unit=unit, pile=part.repeats
+                    cut(part.title, self.letters),
+                    note=count,
+                    unit=unit,
+                    pile=part.repeats,
+                    tell=part.title,
                 )
                 for operand in part.reads:
                     self.flow(operand, unit)
@@ -284,7 +292,9 @@ class Sketch:
                 lines.append(f"{part} [{size}];")
                 continue
             lines.append(f"subgraph cluster{self.key_of(part, number)} {{")
-            most = TITLE if len(self.nodes) > MOST_WITH_TITLES else 3 * TITLE
+            most = TITLE
+            if len(self.nodes) <= MOST_WITH_TITLES:
+                most = text_width("m" * (self.letters + 1), TEXT_SIZE, True) + 28
             wide = max(60.0, min(most, text_width(part.title, TEXT_SIZE, True) + 28))
             room = f'WIDTH="{wide:.0f}" HEIGHT="{HEAD + part.rim:.0f}"'
             lines.append(f"margin={PAD / 2 + part.rim:.0f}; labeljust=l;")

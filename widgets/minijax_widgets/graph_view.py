@@ -153,7 +153,10 @@ class GraphView(View):
         opened or closed; each with which page it is for, those that only run down
         last. For each page, the number of the sketch that a click on a box shows."""
         firsts = self.firsts
-        found = [(Sketch(self.boxes, first), n) for n, first in enumerate(firsts)]
+        found = [
+            (Sketch(self.boxes, first, n == NARROW), n)
+            for n, first in enumerate(firsts)
+        ]
         states: list[dict[str, int]] = [{}, {}, {}]
         for form in (WIDE, NARROW, DOWN):
             first = firsts[form]
@@ -162,9 +165,9 @@ class GraphView(View):
                 opened = first - {unit}
                 if unit not in first:
                     opened = alone if form == NARROW else {*first, *alone}
-                sketch = Sketch(self.boxes, opened)
+                sketch = Sketch(self.boxes, opened, form == NARROW)
                 if len(sketch.nodes) > MOST_DRAWN:
-                    sketch = Sketch(self.boxes, alone)
+                    sketch = Sketch(self.boxes, alone, form == NARROW)
                 states[form][unit] = len(found)
                 found.append((sketch, form))
         return found, states

@@ -52,7 +52,7 @@ class Sizes:
 WIDE = Sizes(900, 168, 30)
 MIDDLE = Sizes(690, 168, 30)
 LESS = Sizes(424, 150, 30)
-NARROW = Sizes(300, 120, 28)
+NARROW = Sizes(288, 116, 28)
 
 
 def kind_of(operand: Operand, program: int) -> str:

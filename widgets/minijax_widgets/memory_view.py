@@ -169,7 +169,7 @@ class MemoryView(View):
                     kind="scene",
                     scene=self.scene(1100),
                     middle=self.scene(690),
-                    narrow=self.scene(300),
+                    narrow=self.scene(288),
                 ),
                 *self.timeline(),
                 self.table(drawn),

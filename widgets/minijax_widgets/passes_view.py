@@ -78,7 +78,7 @@ class PassesView(View):
         changes = Pane("what the passes changed", self.rows(), kind="listing")
         return self.picture(
             [
-                scene_pane(self.scene, 690, 300),
+                scene_pane(self.scene, 690, 288),
                 changes,
             ],
             steps,

@@ -50,7 +50,7 @@ class Sizes:
 SMALL = (66, 34)  # devices, where several arrays are drawn
 WIDE = Sizes(900, (92, 44), (380, 280), (104, 52), True)
 MIDDLE = Sizes(690, (92, 44), (380, 280), (104, 52), False)
-NARROW = Sizes(300, (60, 34), (270, 210), (70, 44), False)
+NARROW = Sizes(288, (60, 34), (232, 210), (70, 44), False)
 NARROW_RING = Sizes(340, (60, 34), (270, 210), (70, 44), False)  # of eight devices
 
 
@@ -274,9 +274,12 @@ def draw_pieces(
         said = [names_of(mesh, piece.devices), f"{piece.bytes:,} B"]
         if len(piece.devices) > 2:
             said = [names_of(mesh, piece.devices, " "), said[1]]
-        parts += labelled(wide, tall, said, parts) or labelled(
-            wide, tall, [names_of(mesh, piece.devices, most=1)], parts
-        )
+        first, *more = names_of(mesh, piece.devices, most=1).split()
+        for lines in (said, [" ".join([first, *more])], [first, *more]):
+            label = labelled(wide, tall, lines, parts)
+            if label:
+                parts += label
+                break
         told = piece_told(value, mesh, number)
         keys = [f"{prefix}s{number}", *(f"{prefix}d{d}" for d in piece.devices)]
         times: Times = {"label": told, "tell": told, "at": at}

@@ -247,11 +247,13 @@ class PlacementView(View):
         name = f"{value.name} {value.type}"
         placed = scene.text(x, y + 14, name, size=15, weight=700, mono=True)
         said = f"{value.spec}:  {value.how}"
-        told_x = x + placed.w + 16
-        if told_x + text_width(said, 15, weight=600) > x + sizes.width:
+        told_x, size = x + placed.w + 16, 15
+        if told_x + text_width(said, size, weight=600) > x + sizes.width:
             told_x, y = x, y + 18
+            room = (sizes.width - 22) / text_width(said, 15, weight=600)
+            size = max(11, int(15 * min(1.0, room)))
         loud = "miss" if value.better else "constant"
-        scene.text(told_x, y + 14, said, role=loud, size=15, weight=600)
+        scene.text(told_x, y + 14, said, role=loud, size=size, weight=600)
         y += 18
         start = self.starts[number]
         right, low = draw_array(scene, value, mesh, x, y, sizes, prefix, start)
@@ -262,7 +264,7 @@ class PlacementView(View):
         room = max(240.0, x + sizes.width - mesh_x)
         device = sizes.device if len(self.drawn) == 1 else SMALL
         if not sizes.beside:
-            device = fitting_device(mesh, device, x + sizes.width - mesh_x - 6)
+            device = fitting_device(mesh, device, x + sizes.width - mesh_x - 14)
         laid = lay_mesh(mesh, mesh_x, mesh_y, device, width=room)
         self.draw_devices(scene, number, laid)
         low = max(low, laid.low) if sizes.beside else laid.low

@@ -261,7 +261,7 @@ class PropagationView(View):
             for count in value.collectives:
                 each = record.collectives[count]
                 at = 1 + len(record.steps) + count
-                wide = 500 if sizes.beside else sizes.width - 28
+                wide = 500 if sizes.beside else sizes.width - 32
                 letters = int((wide - 20) / text_width("n", 14, weight=700))
                 lines = wrap(self.moved(count), letters)
                 tall = 10 + 20 * len(lines)
@@ -315,8 +315,9 @@ class PropagationView(View):
         )
         x = max(text_x, right + 16) if sizes.beside else text_x
         title = self.title(value)
+        size = 14 if text_x + text_width(title, 14, True) < sizes.width else 13
         scene.text(
-            x, lines_y + 6, title, size=14, weight=700, mono=True, key=key, go=at
+            x, lines_y + 6, title, size=size, weight=700, mono=True, key=key, go=at
         )
         if sizes.beside and x + text_width(said[0], 13, weight=600) > TEXT_END:
             # The bytes get a line of their own, and the mesh keeps its place.
@@ -342,12 +343,12 @@ class PropagationView(View):
             f"would leave {placed.better_bytes:,} B on each device",
             f"instead of {placed.each:,} B",
         ]
-        wide, tall = min(296.0, sizes.width - 28), 20.0 * len(lines) + 14
+        wide, tall = min(296.0, sizes.width - 32), 20.0 * len(lines) + 14
         key = [f"v{self.recording.values.index(value)}"]
         scene.band(y, tall, role="miss", x=x, w=wide, key=key, label=self.advice(value))
         for count, one in enumerate(lines):
             bold = 700 if not count else 400
-            size = 15 if not count else 13
+            size = 15 if not count and wide > 290 else 13
             scene.text(
                 x + 12, y + 23 + 20 * count, cut(one, int(wide / 7.4)), role="miss",
                 size=size,
@@ -401,7 +402,7 @@ class PropagationView(View):
         device = sizes.device if across <= 2 else SMALL
         room = max(220.0, sizes.width - x)
         if not sizes.beside:
-            device = fitting_device(mesh, device, sizes.width - x - 6)
+            device = fitting_device(mesh, device, sizes.width - x - 14)
         laid = lay_mesh(mesh, x, y + 10, device, width=room)
         looks = [mesh.place(position) for position in range(len(mesh.devices))]
         texts, keys, tells = [], [], []

@@ -44,7 +44,7 @@ def roofline_panes(
 
     title = f"roofline of {machine.name}: {told_of(roof)}"
     title += f"; {counted_of(roof)}" if roof.functions else ""
-    picture = scene_pane(scene, 1100, 300, 690, title)
+    picture = scene_pane(scene, 1100, 288, 690, title)
     return [picture, table(program, roof, goes, times)]
 
 
@@ -201,7 +201,7 @@ class Drawing:
         scene.band(TOP, TALL, x=ridge, w=self.right - ridge, label="")
         middle = (self.left + ridge) / 2
         for x, text, role in (
-            (middle, "memory is the bound", "value"),
+            (middle, "memory is the bound" if self.wide else "memory", "value"),
             ((ridge + self.right) / 2, "arithmetic", "constant"),
         ):
             scene.text(
@@ -258,6 +258,12 @@ class Drawing:
         y = min(y, self.base - 5)
         placed = scene.text(x, y, steep, size=12, weight=600)
         self.taken = [(placed.x, placed.y, placed.x + placed.w, placed.y + placed.h)]
+        # Names stand beside the roof, not on it.
+        for part in range(64):
+            x = start[0] + (end[0] - start[0]) * part / 64
+            rise = min(1.0, (x - start[0]) / max(1.0, corner[0] - start[0]))
+            y = start[1] + (corner[1] - start[1]) * rise
+            self.taken.append((x, y - 2, x + 8, y + 2))
 
     def dots(self) -> None:
         """Places a dot for each kernel, and names where there is room."""
@@ -284,16 +290,19 @@ class Drawing:
             )
             named.append((dot, x, y, radius))
         alike: dict[tuple[int, int], list[int]] = {}
+        taken += [(x - r / 2, y - r / 2, x + r / 2, y + r / 2) for _, x, y, r in named]
         for dot, x, y, _ in named:
             alike.setdefault((round(x / 4), round(y / 4)), []).append(dot.kernel)
         for dot, x, y, radius in named:
             group = alike[round(x / 4), round(y / 4)]
             if dot.kernel != group[0]:
                 continue
-            text = words_of(group)
-            wide = text_width(text, 12, True)
-            place = self.room(x, y, radius, wide, taken)
-            if place is None:
+            for text in (words_of(group), words_of(group, 1)):
+                wide = text_width(text, 12, True)
+                place = self.room(x, y, radius, wide, taken)
+                if place is not None:
+                    break
+            else:
                 continue
             taken.append((place[0], place[1] - 11, place[0] + wide, place[1] + 3))
             self.scene.text(
@@ -308,8 +317,8 @@ class Drawing:
         wide: float,
         taken: Sequence[tuple[float, float, float, float]],
     ) -> tuple[float, float] | None:
-        """Returns where a dot's name has room: below it, to its right or left."""
-        drops = (radius * 0.75 + 10, radius + 26, radius + 40, radius + 54)
+        """Returns where a dot's name has room: below it or above, right or left."""
+        drops = (radius * 0.75 + 10, radius + 26, radius + 40, radius + 54, -radius - 6)
         for left in (x + radius * 0.75, x - radius * 0.75 - wide):
             for drop in drops:
                 base = y + drop
@@ -321,10 +330,11 @@ class Drawing:
         return None
 
 
-def words_of(kernels: Sequence[int]) -> str:
+def words_of(kernels: Sequence[int], most: int = 3) -> str:
     """Returns the names of kernels at one place: `K1 K4`, or how many more."""
-    shown = " ".join(f"K{number + 1}" for number in kernels[:3])
-    return shown + (f" and {len(kernels) - 3} more" if len(kernels) > 3 else "")
+    shown = " ".join(f"K{number + 1}" for number in kernels[:most])
+    more = len(kernels) - most
+    return shown + (f" and {more} more" if more > 0 else "")
 
 
 def overlap(

@@ -106,7 +106,7 @@ class ScaleView(View):
         if machine is not None:
             title = f"seconds modelled for {machine.name} ({machine.source})"
         pane = picture.scene_pane(
-            lambda width: draw(record, width), 1000, 300, 690, title
+            lambda width: draw(record, width), 1000, 288, 690, title
         )
         return self.picture(
             [pane, self.messages(), self.owners()], steps, record.telling

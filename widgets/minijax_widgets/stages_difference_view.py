@@ -84,7 +84,7 @@ class StagesDifferenceView(View):
             if not any(line.sign != " " for lines in record.levels for line in lines):
                 told = "Both are the same program at every level."
             steps = [FrameStep("", told)]
-        picture = scene_pane(lambda width: Drawing(self, width).scene, 1080, 300, 690)
+        picture = scene_pane(lambda width: Drawing(self, width).scene, 1080, 288, 690)
         return self.picture(
             [picture, *(self.pane(level) for level in range(4))], steps, record.telling
         )

@@ -23,7 +23,15 @@ MANY_KERNELS = 16
 # Boxes of kernels that are drawn; the rest is counted.
 MOST_KERNELS = 40
 # Words of names of operations, where there is little room.
-WORDS = {"dynamic": "dyn", "update": "upd", "integer": "int", "element": "elt"}
+WORDS = {
+    "dynamic": "dyn",
+    "update": "upd",
+    "integer": "int",
+    "element": "elt",
+    "constant": "const",
+    "equations": "eqns",
+    "operations": "ops",
+}
 
 
 @dataclass
@@ -55,7 +63,7 @@ class Drawing:
         shares = (0.31, 0.17, 0.17, 0.35) if self.wide else (0.15, 0.36, 0.33, 0.16)
         if record.code is not None:
             shares = (0.27, 0.15, 0.15, 0.26, 0.17)
-            shares = shares if self.wide else (0.16, 0.25, 0.24, 0.15, 0.2)
+            shares = shares if self.wide else (0.13, 0.25, 0.27, 0.15, 0.2)
         gap = (44.0 if len(shares) == 4 else 36.0) if self.wide else 14.0
         room = width - (len(shares) - 1) * gap - 16
         self.widths = [room * share for share in shares]
@@ -308,6 +316,9 @@ def brief(text: str, room: float) -> str:
     def fits(told: str) -> bool:
         return fitting(told, room) == told
 
+    count, _, name = text.partition(" ")
+    if count.isdigit() and not fits(text):
+        text = f"{count} {WORDS.get(name, name)}"
     if fits(text) or not text.isidentifier():
         return fitting(text, room)
     words = [WORDS.get(word, short(word)) for word in text.split("_")]

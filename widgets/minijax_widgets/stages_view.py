@@ -177,7 +177,7 @@ class StagesView(View):
             wide=True,
             scene=draw(record, 1080),
             middle=draw(record, 690),
-            narrow=draw(record, 300),
+            narrow=draw(record, 288),
         )
         texts = [
             self.jaxpr_pane(home),

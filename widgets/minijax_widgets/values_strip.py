@@ -46,7 +46,7 @@ class Layout:
     tallest: float = 148  # of an array
 
 
-WIDE, MIDDLE, NARROW = Layout(1040), Layout(690), Layout(300, True, 92)
+WIDE, MIDDLE, NARROW = Layout(1040), Layout(690), Layout(288, True, 92)
 ARROW = 128  # its width
 
 

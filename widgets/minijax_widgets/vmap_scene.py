@@ -50,7 +50,7 @@ class Layout:
 
 WIDE = Layout(964, 14, 280, 306, 322, 640, 0.85)
 MIDDLE = Layout(690, 14, 200, 220, 240, 468, 0.65)
-NARROW = Layout(300, 8, 284, 8, 284, 8, 0.55)
+NARROW = Layout(288, 8, 272, 8, 272, 8, 0.55)
 
 
 @dataclass

@@ -7,8 +7,18 @@ export function element<K extends keyof HTMLElementTagNameMap>(
 ): HTMLElementTagNameMap[K] {
   const made = document.createElement(name);
   if (className) made.className = className;
-  if (text) made.textContent = text;
+  if (text) write(made, text);
   return made;
+}
+
+/** Puts a text in the place of all that an element has. */
+export function write(made: Element, text: string): void {
+  made.textContent = text;
+}
+
+/** All elements inside of another that a selector names. */
+export function every<E extends Element = HTMLElement>(made: ParentNode, selector: string): E[] {
+  return [...made.querySelectorAll<E>(selector)];
 }
 
 const SVG = "http://www.w3.org/2000/svg";
@@ -19,12 +29,12 @@ export function svgElement<K extends keyof SVGElementTagNameMap>(name: K): SVGEl
 
 /** Sets an attribute. */
 export function set(made: Element, name: string, value: string | number | boolean): void {
-  made.setAttribute(name, String(value));
+  made.setAttribute(name, value as string);
 }
 
 /** Sets a variable of the style sheet. */
 export function vary(made: HTMLElement, name: string, value: string | number): void {
-  made.style.setProperty(`--mj-${name}`, String(value));
+  made.style.setProperty(`--mj-${name}`, value as string);
 }
 
 /** Says what a screen reader is to call it. */
@@ -52,7 +62,7 @@ export function later(run: () => void): void {
 export function dress(root: Element, rules: string): void {
   const home = root.getRootNode();
   const place = home === document ? document.head : home instanceof ShadowRoot ? home : root;
-  for (const made of place.querySelectorAll("style")) if (made.textContent === rules) return;
+  for (const made of every(place as Element, "style")) if (made.textContent === rules) return;
   place.append(element("style", "", rules));
 }
 

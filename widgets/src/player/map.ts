@@ -1,6 +1,6 @@
 // A small map: the whole of a picture that its pane shows in part, and which part.
 
-import { bounds, element, listen, set, svgElement } from "./dom";
+import { bounds, element, every, listen, set, svgElement } from "./dom";
 import { max } from "./numbers";
 
 /** How much larger than its pane a picture is that gets a map. */
@@ -8,7 +8,7 @@ const LEAST = 1.3;
 /** A pane that is narrower, in pixels, has no room for a map. */
 const LEAST_ROOM = 400;
 /** The longer side of the map, in pixels. */
-const SIDE = 120;
+const SIDE = 96;
 /** The height of a pane's title, in pixels. */
 export const TITLE = 24;
 
@@ -60,7 +60,7 @@ export class SmallMap {
       this.#box = bounds(small);
     }
     // It stands below, or above where it covers fewer marks, those that are lit before all.
-    const marks = [...picture.querySelectorAll("text,.mj-mark,.mj-on *")].map(bounds);
+    const marks = every(picture, "text,.mj-mark,.mj-on *").map(bounds);
     const { right, top } = bounds(section);
     const { width: w, height: h } = this.#box;
     const under = (bottom: number): number => {

@@ -2,7 +2,7 @@
 // text, never as HTML.
 
 import { axisSliders } from "./axes";
-import { bounds, drag, dress, element, flag, label, later, listen, set, vary } from "./dom";
+import { bounds, drag, dress, element, every, flag, label, later, listen, set, vary, write } from "./dom";
 import { DEFINES, type Frame, type Pane, type Piece, type Row } from "./frame";
 import { ScenePane, inlineGlyph, numberAt } from "./scene";
 import { icon } from "./icons";
@@ -124,17 +124,17 @@ export class Player {
 
   #draw(): void {
     const { root, frame } = this;
-    root.textContent = "";
+    write(root, "");
     root.removeAttribute("style");
     flag(root, "live");
     root.tabIndex = 0;
     set(root, "role", "group");
     label(root, `${frame.headline} Arrow keys step; ? shows the keys.`);
-    this.#head.textContent = frame.headline;
+    write(this.#head, frame.headline);
     set(this.#detail, "aria-live", "polite");
     this.#textBox.hidden = true;
     this.#textBox.tabIndex = 0;
-    this.#textBox.textContent = frame.text;
+    write(this.#textBox, frame.text);
     this.#help.hidden = true;
     const top = element("div", frame.steps.length > 1 ? "" : "mj-still");
     top.append(this.#head, this.#bar());
@@ -181,7 +181,7 @@ export class Player {
     listen(root, "mouseleave", () => {
       this.#hoverKeys([]);
       if (this.frame.panes.some((pane) => pane.kind === "tiles") || this.frame.kind === "source") {
-        this.#detail.textContent = this.#detailOfStep();
+        write(this.#detail, this.#detailOfStep());
       }
     });
     listen(root, "click", (event) => this.#click(event));
@@ -388,6 +388,7 @@ export class Player {
     flag(table, "sized", pane.rows.some((row) => row.c.some(isSized)));
     if (!["listing", "code", "tiles"].includes(pane.kind)) flag(table, "grid");
     const widths = columnWidths(pane);
+    flag(table, "pair", widths.length === 3 && widths[0]! > 24);
     vary(table, "columns", max(1, widths.length - 1));
     const last = widths[widths.length - 1]! - 3;
     vary(table, "last", `${min(22, last)}ch`);
@@ -539,7 +540,7 @@ export class Player {
         hang(cell, pieces);
       }
       // A line without remarks has their room.
-      if (kind === "listing" && row.c.length === 1) cell.colSpan = 9;
+      if (row.c.length === 1) cell.colSpan = 9;
       cell.append(...this.#drawCell(drawn, number, column));
       line.append(cell);
     });
@@ -701,8 +702,7 @@ export class Player {
     const count = frame.steps.length;
     const label = step?.label ?? "";
     set(this.#slider, "aria-valuetext", `step ${state.step + 1} of ${count}: ${label}`);
-    this.#where.textContent =
-      count > 1 ? `step ${state.step + 1} of ${count}: ${label}` : "";
+    write(this.#where, count > 1 ? `step ${state.step + 1} of ${count}: ${label}` : "");
     this.#where.title = label;
     this.#say(step?.detail ?? "", step?.s === "error");
     if (this.#buttons.first) {
@@ -843,7 +843,7 @@ export class Player {
   }
 
   #unflag(name: string): void {
-    this.root.querySelectorAll(`.mj-${name}`).forEach((made) => flag(made, name, false));
+    every(this.root, `.mj-${name}`).forEach((made) => flag(made, name, false));
   }
 
   #found(hit: Hit | null): void {
@@ -851,7 +851,7 @@ export class Player {
     const { state } = this;
     const text = this.#searchBox.value;
     if (!hit) {
-      this.#where.textContent = text ? "not found" : "";
+      write(this.#where, text ? "not found" : "");
       if (!text) this.#show();
       return;
     }
@@ -861,13 +861,13 @@ export class Player {
     const hidden = row?.querySelector(".mj-params");
     if (hidden?.textContent!.toLowerCase().includes(text.trim().toLowerCase())) flag(hidden, "open");
     // A row of tiles is many steps: go to the tile that was meant.
-    for (const tile of row?.querySelectorAll<HTMLElement>(".mj-tile") ?? []) {
+    for (const tile of row ? every(row, ".mj-tile") : []) {
       if (!tile.textContent!.includes(text.trim().toLowerCase())) continue;
       const step = this.#stepOf(tile);
       if (step >= 0) this.goTo(step);
       break;
     }
-    this.#where.textContent = `found ${state.hit + 1} of ${state.hits.length}`;
+    write(this.#where, `found ${state.hit + 1} of ${state.hits.length}`);
   }
 
   // ---- what the user does ----------------------------------------------------------
@@ -1073,7 +1073,7 @@ export class Player {
     this.#show();
     if (state.left) {
       const [some, all] = [state.countLeft, frame.steps.length].map((n) => n.toLocaleString("en"));
-      this.#where.textContent = `${some} of ${all} shown`;
+      write(this.#where, `${some} of ${all} shown`);
     }
     this.#tell();
   }
@@ -1109,7 +1109,7 @@ export class Player {
     if (name) {
       this.#hoverKeys([name.dataset.key!]);
       const step = this.#stepOf(name);
-      if (step >= 0) this.#detail.textContent = this.frame.steps[step]!.detail;
+      if (step >= 0) write(this.#detail, this.frame.steps[step]!.detail);
       return;
     }
     const picture = this.#sceneAt(target);

@@ -1,7 +1,7 @@
 // A scene: marks that Python placed, drawn as SVG with the theme's colours. Steps light
 // them and dim those that are not there; only what has places or turns of its own moves.
 
-import { bounds, drag, flag, label, later, listen, onWidth, pinch, set, svgElement } from "./dom";
+import { bounds, drag, every, flag, label, later, listen, onWidth, pinch, set, svgElement, write } from "./dom";
 import { SmallMap, TITLE } from "./map";
 import type { Drawing, Frame, Pane, Scene, SceneMark } from "./frame";
 import { ceil, floor, max, min, round } from "./numbers";
@@ -112,7 +112,7 @@ export function drawParts(parts: Drawing[]): SVGElement[] {
   return parts.map(([tag, has, text]) => {
     const made = svgElement(tag as "g") as SVGElement;
     apply(made, has);
-    if (text) made.textContent = text;
+    if (text) write(made, text);
     return made;
   });
 }
@@ -132,7 +132,7 @@ export function numberAt(made: SVGElement, x: number, y: number): string {
   const found = rows[row]?.[column];
   if (found === undefined) return "";
   const index = rows.length > 1 ? `[${row}, ${column}]` : rows[0]![1] ? `[${column}]` : "";
-  const drawn = [...made.ownerSVGElement!.querySelectorAll<SVGElement>("[data-n]")];
+  const drawn = every<SVGElement>(made.ownerSVGElement!, "[data-n]");
   const [before, left, right] = (s ?? "").split("|").map((name) => {
     const part = drawn.find(({ dataset }) => dataset.n === name);
     return part && table(part);
@@ -455,7 +455,7 @@ export class ScenePane {
     }
     const by = { ArrowDown: 1, ArrowUp: -1 }[event.key];
     if (!by) return false;
-    const all = [...this.#now.svg.querySelectorAll<SVGGElement>("g[tabindex]")];
+    const all = every<SVGGElement>(this.#now.svg, "g[tabindex]");
     const next = all[all.indexOf(one.group) + by];
     if (next) {
       set(one.group, "tabindex", "-1");
@@ -505,7 +505,7 @@ export class ScenePane {
 
   /** The box around all marks that are lit, in the window. */
   #litBox(): { left: number; right: number; top: number; bottom: number } | null {
-    const boxes = [...this.#now.svg.querySelectorAll("g.mj-on:not(.mj-later)")]
+    const boxes = every(this.#now.svg, "g.mj-on:not(.mj-later)")
       .map((mark) => bounds(mark))
       .filter((box) => box.width || box.height);
     const far = (name: "left" | "right" | "top" | "bottom", sign: number): number =>

@@ -60,7 +60,7 @@ const WORDS =
  *  `var(--mj-x)`, and `WORDS` says what other signs stand for: `?` begins most rules. */
 const WRITTEN = `
 .live{container-type:inline-size;font:13px/20px ${TEXT};color:&text;
-|&base;padding:8px 12px;$4px;outline-offset:2px;text-align:left}
+|&base;padding:8px clamp(4px,10% - 28px,12px);$4px;outline-offset:2px;text-align:left}
 ?*{box-sizing:border-box}
 .live:focus-visible,?:is(button,input,.pane,tr):focus-visible{outline:2px solid &value;outline-offset:2px}
 ?.pane:focus-visible{outline-offset:-2px}
@@ -101,7 +101,7 @@ vertical-align:top;_pre;|transparent;font-weight:400;max-width:none;width:1px}
 ?#table :is(td,th):last-child{width:auto}
 ?#table thead{border:0}
 ?#table th{color:&constant;font-family:${TEXT};overflow:hidden;text-overflow:ellipsis}
-?#table tr:is(*,:nth-child(even),:hover){
+?#table tr:nth-child(n){
 |transparent;border:0;padding:0}
 ?^r{cursor:default}
 ?^r.go{cursor:pointer}
@@ -114,7 +114,7 @@ position:sticky;left:0;|&base}
 ?#sides th:nth-child(n+2){max-width:0}
 ?#table:not(.code):not(.listing):not(.sides) td.rail:last-child{_normal}
 ?##plain td.rail:last-child{min-width:calc(&last + 20px)}
-?#plain ':not(:only-child){min-width:min(&first,52ch,24cqw)}
+?#plain ':not(:only-child){min-width:min(&first,52ch,max(24cqw,26ch))}
 ?#listing ',?#code td:nth-child(2),?#sides td:nth-child(n+2),?#plain '{
 _pre-wrap;overflow-wrap:anywhere}
 ?#listing ':not(:only-child){width:&first}
@@ -277,7 +277,10 @@ stroke-linecap:round;stroke-linejoin:round}
 .where{flex:10em;min-width:0}
 .bar select[title="show only"]{max-width:5.5em}
 .still .head{flex:230px}}
-@container (max-width:420px){?td .size{_normal}
+@container (max-width:460px){?td .size{_normal}
+?##plain :is(td,th){padding-right:4px}
+?#pair :is(td,th):nth-child(-n+2){grid-column:1/-1}
+?#pair td+td{padding-left:2ch}
 ?#grid :is(td,th):first-child:nth-last-child(n+5){grid-column:1/-1}}
 `;
 
