@@ -535,3 +535,15 @@ def test_arguments_on_top_stand_apart_or_not_at_all(count):
         )
         for (x, wide), (after, _) in itertools.pairwise(places):
             assert x + wide <= after + 1
+
+
+def test_a_literal_among_the_parts_is_counted_once():
+    """The cotangent 1.0 of a result that reads `x` itself is one part of five."""
+
+    def newton(a):
+        x = a - 1.0
+        return x - (x * x - a) / (2.0 * x)
+
+    view = see.grad(newton, 4.0)
+    assert "a is used 5 times, so 5 cotangents add" in " ".join(view.text().split())
+    assert view.text(full=True).count("ct_a += 1") == 1

@@ -289,6 +289,11 @@ class Transposed:
         end = None if old is None else self.trace.to_atom(old)
         parts: list[Atom] = []
         left = count if old is not None else count - 1
+
+        def is_old(atom: Atom) -> bool:
+            # A number has a literal of its own at each place; the old one comes last.
+            return atom is end or isinstance(atom, Literal) and isinstance(end, Literal)
+
         while left:
             eqn = makers.get(atom)  # type: ignore[arg-type]
             if eqn is None or eqn.primitive is not add_any_p:
@@ -297,9 +302,9 @@ class Transposed:
             parts.append(eqn.invars[1])
             atom = eqn.invars[0]
             left -= 1
-            if atom is end:
+            if is_old(atom):
                 break
-        if end is None or atom is not end:
+        if not is_old(atom):
             parts.append(atom)
         step.parts += [(var, part) for part in reversed(parts)]
 
