@@ -224,15 +224,16 @@ def trace_to_jaxpr(
     in_avals: Sequence[AbstractValue],
     debug_info: DebugInfo = no_debug_info,
     dead_code: bool = False,
+    trace: DynamicJaxprTrace | None = None,
 ) -> tuple[Jaxpr, list[Any]]:
     """Call `fun` on tracers of the given types: (jaxpr, values of its constvars).
 
     `fun` takes and returns flat lists. Closed-over arrays and tracers of outer
-    transformations come back as constants.
+    transformations come back as constants. `trace` is a new one, if it is given.
 
     In JAX: `partial_eval.py`, `trace_to_jaxpr_dynamic`.
     """
-    trace = language.chosen(DynamicJaxprTrace)(debug_info, dead_code)
+    trace = trace or language.chosen(DynamicJaxprTrace)(debug_info, dead_code)
     if events.subscribers:
         events.emit("trace.begin", trace=trace, debug_info=debug_info)
     args = [trace.new_arg(aval) for aval in in_avals]
@@ -370,9 +371,7 @@ def convert_constvars_jaxpr(jaxpr: Jaxpr) -> Jaxpr:
 
 def prune_outputs(closed: ClosedJaxpr, keep: Sequence[bool]) -> ClosedJaxpr:
     """The program with some outputs left out; all of its equations stay."""
-    if all(keep):
-        return closed
-    return _prune_outputs(closed, tuple(keep))
+    return closed if all(keep) else _prune_outputs(closed, tuple(keep))
 
 
 @weakref_lru_cache

@@ -94,7 +94,7 @@ def inline_jit(
         try:
             if trace is eval_trace:
                 return compiled(*args, **kwargs)
-            if len(args) > 1 and type(trace) is DynamicJaxprTrace:
+            if len(args) > 1 and isinstance(trace, DynamicJaxprTrace):
                 _enter_in_order(trace, args)
             return function(*args, **kwargs)
         except Exception as error:

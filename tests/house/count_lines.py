@@ -25,12 +25,13 @@ FLOORS = (
 )
 USERS = "what users call"
 INNER = FLOORS[5:]
-# Ceilings are what was reached; they go down with the code. Two went up, by 330 lines
-# and by 5, for what was asked for: custom_partitioning, and compiled programs as bytes.
+# Ceilings are what was reached; they go down with the code. Three went up for what was
+# asked for: by 330 lines for custom_partitioning, by 5 for compiled programs as bytes,
+# by 95 for values in a shard_map that is called outside of all programs.
 CEILINGS = {
     "weekend core": 3_200,
     "core": 6_300,
-    "below what users call": 42_380,
+    "below what users call": 42_475,
     USERS: 13_845,
     "under the name of jax": 285,
     # Decompositions and what NumPy and SciPy build on them; apart from its floors.

@@ -897,3 +897,51 @@ _checkified("nan, unchecked types", "nan_checks", _log, check_vma=False)
 _checkified("division", "div_checks", lambda lib, _, a: 1 / (a - a[0]))
 _checkified("check", "user_checks", _positive)
 _checkified("nothing", "nan_checks", lambda lib, _, a: lib.jnp.sin(a))
+
+
+@case
+def values_on_the_way(lib):
+    """Outside of programs Python may print parts, and ask for what all devices have."""
+    told = []
+
+    def f(x, key):
+        told.append(str(x))
+        total = lib.lax.psum(x.sum(), ("x", "y"))
+        told.extend([str(total), float(total), str(lib.lax.axis_index("y"))])
+        for _ in range(int(total) // 200):
+            x = x + 1
+        if total > 3:
+            x = lib.mj.nn.relu(x) * lib.random.uniform(key)
+        told.extend([f"{x}", np.asarray(lib.lax.pmax(x, ("x", "y")))])
+        return x, total
+
+    ins, outs = (lib.P("x"), lib.P()), (lib.P("x"), lib.P())
+    out = mapped(lib, f, ins, outs)(lib.numbers(8, 4), lib.random.key(0))
+    return [*out, *told]
+
+
+def _asked(ask, **options):
+    def body(lib):
+        told = []
+
+        def f(x):
+            total = lib.lax.psum(x, ("x", "y"))
+            told.append(ask(lib, x, total))
+            return x
+
+        g = mapped(lib, f, lib.P("x"), lib.P("x"), **options)
+        return [g(lib.numbers(8)), *told]
+
+    return body
+
+
+CASES["a part differs by device"] = _asked(lambda lib, x, total: bool(x[0] > 0))
+CASES["values in jit"] = _asked(
+    lambda lib, x, total: lib.mj.jit(lambda x: float(lib.lax.psum(x[0], "x")))(x)
+)
+CASES["values without types"] = _asked(
+    lambda lib, x, total: bool(total[0] > 0), check_vma=False
+)
+CASES["parts without types"] = _asked(
+    lambda lib, x, total: str(x) + str(total), check_vma=False
+)

@@ -21,6 +21,7 @@ from minijax.core.signatures import check_callable, fun_name
 from minijax.core.state import state
 from minijax.primitives.parallel.variation import in_mesh_order, varied, words_of
 from minijax.programs.control_flow.operands import merge
+from minijax.programs.shard_map.parts import parts_trace
 from minijax.programs.shard_map.primitive import (
     axes_of,
     part_type,
@@ -62,6 +63,9 @@ def shard_map(
     check_vma: bool = True,
 ) -> Any:
     """`f` runs on every device of a mesh, on that device's part of the arguments.
+
+    Called outside of programs, `f` may print parts, and Python may ask for values that
+    are the same on all devices (`parts.py`).
 
     Args:
       f: from parts of the arguments to parts of the results; it may use collectives
@@ -149,8 +153,9 @@ def shard_map(
             return [_varying_as(one, spec) for one, spec in zip(results, outs)]
 
         info = language.DebugInfo("shard_map", mapping.name)
+        trace = parts_trace(info, leaves, params)
         with scope_of(params):
-            jaxpr, consts = partial_eval.trace_to_jaxpr(flat, parts, info)
+            jaxpr, consts = partial_eval.trace_to_jaxpr(flat, parts, info, trace=trace)
         if consts:
             jaxpr = partial_eval.convert_constvars_jaxpr(jaxpr)
             params["in_specs"] = (PartitionSpec(),) * len(consts) + tuple(specs)
