@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from minijax_widgets.glyph import Drawn, line, path, rect, text_width, words
-from minijax_widgets.scene import Scene
+from minijax_widgets.scene import Drawings, Scene
 
 # Of a static picture, in pixels.
 WIDTH, HEIGHT, ROW = 920, 300, 18.0
@@ -70,7 +70,7 @@ class BarScene(Scene):
         self.legend = [one for one in legend.items() if one[0] in drawn]
         self.sight = sight and sight * self.end
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self, drawings: Drawings | None = None) -> dict[str, Any]:
         """Returns the scene as the player takes it: a list for each column."""
         roles = list(dict.fromkeys(bar.role for bar in self.bars))
         said = {
@@ -108,7 +108,7 @@ class BarScene(Scene):
             "legend": self.legend,
             "sight": self.sight,
         }
-        return super().to_json() | {"bars": bars}
+        return super().to_json(drawings) | {"bars": bars}
 
     def parts(self, step: int, on: Sequence[str] = (), dark: bool = False) -> str:
         """Returns the picture at a step: where a pixel's row has bars of a role, faint

@@ -29,7 +29,7 @@ from minijax_widgets.glyph import (
     words,
 )
 from minijax_widgets.legend import legend
-from minijax_widgets.scene import Scene, svg_file
+from minijax_widgets.scene import Drawings, Scene, svg_file
 from minijax_widgets.style import CODE, LIGHT, PALETTE, TEXT
 
 # Around the picture in an SVG file.
@@ -170,16 +170,23 @@ class Pane:
     def to_json(self) -> dict[str, Any]:
         """Returns the pane as the player takes it."""
         rows = [row.to_json() for row in self.rows]
+        drawings = Drawings()
+
+        def drawn(scene: Scene | None) -> dict[str, Any] | None:
+            return None if scene is None else scene.to_json(drawings)
+
         return {"title": self.title, "kind": self.kind, "rows": rows} | told_only(
             below=self.below,
             wide=self.wide,
             key=self.key,
             columns=self.columns,
-            scene=self.scene and self.scene.to_json(),
-            middle=self.middle and self.middle.to_json(),
-            less=self.less and self.less.to_json(),
-            narrow=self.narrow and self.narrow.to_json(),
-            layouts=[scene.to_json() for scene in self.layouts],
+            scene=drawn(self.scene),
+            middle=drawn(self.middle),
+            less=drawn(self.less),
+            narrow=drawn(self.narrow),
+            layouts=[drawn(scene) for scene in self.layouts],
+            # Behind the scenes, which fill it.
+            draws=drawings.draws,
         )
 
 

@@ -138,11 +138,12 @@ class Tiles:
         start = self.operand.starts[program]
         x = start[-1] / max(1, self.columns_n) * self.w if self.rank else 0.0
         y = start[-2] / max(1, self.rows_n) * self.h if self.rank > 1 else 0.0
-        w, h = self.window()
+        w, h = self.window
         beyond = MOST_BEYOND
         x = min(max(x, -beyond), max(self.w - w, 0.0) + beyond)
         return x, min(max(y, -beyond), max(self.h - h, 0.0) + beyond)
 
+    @functools.cached_property
     def window(self) -> tuple[float, float]:
         """Returns how large a block is in the picture."""
         block = self.operand.block
@@ -155,7 +156,7 @@ class Tiles:
         if self.rank < 2:
             return 0.0
         last = max(start[-2] for start in self.operand.starts)
-        beyond = last / self.rows_n * self.h + self.window()[1] - self.h
+        beyond = last / self.rows_n * self.h + self.window[1] - self.h
         return min(max(0.0, beyond), MOST_BEYOND)
 
     def slab(self, program: int) -> tuple[int, ...]:
@@ -251,6 +252,12 @@ def window_parts(
     return made
 
 
+@functools.lru_cache(8192)
+def code_parts(said: str) -> Parts:
+    """Returns a line of code: one drawing for all layouts that have it."""
+    return [words(0, 12, said, size=12, mono=True)]
+
+
 def cross_parts(side: float) -> Parts:
     """Returns a cross around (0, 0)."""
     two = line([(-side, -side), (side, side)]) + line([(-side, side), (side, -side)])
@@ -273,7 +280,7 @@ class Laid:
     def middle(self, program: int) -> tuple[float, float]:
         """Returns the middle of a program's block."""
         px, py = self.tiles.place(program)
-        w, h = self.tiles.window()
+        w, h = self.tiles.window
         return self.x + px + w / 2, self.y + py + h / 2
 
 
@@ -326,10 +333,8 @@ def draw_array(
             low - 13,
             widest,
             16,
-            [words(0, 12, told[0][1], size=12, mono=True)],
-            turns=[
-                (step, [words(0, 12, one, size=12, mono=True)]) for step, one in told
-            ],
+            code_parts(told[0][1]),
+            turns=[(step, code_parts(one)) for step, one in told],
             label="",
         )
         right = max(right, x + widest)
@@ -475,7 +480,7 @@ def draw_window(
     key: str,
 ) -> None:
     """Draws the window on a program's block, with all of its places."""
-    w, h = tiles.window()
+    w, h = tiles.window
     moves: list[tuple[int, float, float]] = []
     turns: list[tuple[int, Parts]] = []
     before: tuple = ()
@@ -549,14 +554,44 @@ def draw_problem(
 # ---- bytes --------------------------------------------------------------------------
 
 
+# By the name of a bar what it looks like from which step on.
+KnownBars = dict[str, list[tuple[int, Parts]]]
+
+
+def bars_of(
+    moved: Sequence[Operand], number: int, wide: float, role: str, programs: Any
+) -> list[tuple[int, Parts]]:
+    """Returns the bar of the bytes that moved so far, from step to step."""
+    turns: list[tuple[int, Parts]] = []
+    frame = rect(0, 0, wide, 16, "none", role, 1.3)
+    total = before = counted = 0
+    for step, program in enumerate(programs if moved else ()):
+        while counted <= program:
+            for one in moved:
+                if one.moves[counted]:
+                    total += one.block_bytes(counted)
+            counted += 1
+        if not turns or total != before:
+            before = total
+            part = wide * total / max(1, number)
+            turns.append(
+                (step, [rect(0, 0, part, 16, f"{role}-wash", role, 1.3), frame])
+            )
+    return turns
+
+
 def draw_bytes(
     scene: Scene,
     record: KernelRecording,
     x: float,
     y: float,
     programs: Sequence[int],
+    known: KnownBars,
 ) -> float:
-    """Draws bytes against the ideal as bars; returns the lower end."""
+    """Draws bytes against the ideal as bars; returns the lower end.
+
+    `known` are the bars that other layouts have drawn.
+    """
     inputs, outputs = record.of_role("input"), record.of_role("output")
     rows: list[tuple[str, str, int, list[Operand]]] = []
     for title, members in (("in", inputs), ("out", outputs)):
@@ -576,19 +611,10 @@ def draw_bytes(
         scene.text(x + 78, row_y + 13, name, size=12, anchor="end")
         wide = max(3.0, 110 * number / most) if most else 3.0
         parts = [rect(0, 0, wide, 16, "base", role, 1.3)]
-        turns: list[tuple[int, Parts]] = []
-        total = 0
-        counted = 0
-        for step, program in enumerate(programs if moved else ()):
-            while counted <= program:
-                for one in moved:
-                    if one.moves[counted]:
-                        total += one.block_bytes(counted)
-                counted += 1
-            part = wide * total / max(1, number)
-            filled = rect(0, 0, part, 16, f"{role}-wash", role, 1.3)
-            if not turns or turns[-1][1][0] != filled:
-                turns.append((step, [filled, rect(0, 0, wide, 16, "none", role, 1.3)]))
+        turns = known.get(name)
+        if turns is None:
+            filled = bars_of(moved, number, wide, role, programs)
+            turns = known.setdefault(name, filled)
         if not moved:
             parts = [rect(0, 0, wide, 16, f"{role}-wash", role, 1.3)]
             if role == "text":

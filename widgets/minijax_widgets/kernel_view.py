@@ -26,6 +26,7 @@ from minijax_widgets.kernel_scene import (
     NARROW,
     OUTSIDE,
     WIDE,
+    KnownBars,
     KnownUses,
     Laid,
     Sizes,
@@ -94,6 +95,11 @@ class KernelView(View):
     """The grid beside its operands, bytes against the ideal, a modelled pipeline."""
 
     recording: KernelRecording
+
+    @functools.cached_property
+    def known_bars(self) -> KnownBars:
+        """The bars of bytes, which layouts share."""
+        return {}
 
     @functools.cached_property
     def known_uses(self) -> KnownUses:
@@ -397,7 +403,7 @@ class KernelView(View):
             scene.note(6, low, f"and {more} more operands")
         if x > 6 and x + 260 > sizes.width:
             x, y = 6.0, low + 26
-        low = max(low, draw_bytes(scene, record, x, y, self.programs))
+        low = max(low, draw_bytes(scene, record, x, y, self.programs, self.known_bars))
         by_name = dict(zip((one.name for one in record.operands), arrays))
         placed = {name: laid for name, laid in by_name.items() if laid is not None}
         foot = draw_on_chip(

@@ -137,10 +137,11 @@ def legend(page: dict[str, Any], told_here: dict[str, str]) -> list[list[Any]]:
             for row in pane["rows"]:
                 letters |= {piece[1] for piece in row["c"][0] if len(piece) > 2}
                 letters.add(LOOKS.get(row.get("s", ""), ""))
+        looks = [list(marks_in(parts)) for parts in pane.get("draws", ())]
         for scene in scenes_of(pane):
             drawn = True
-            for parts in scene["draws"]:
-                for kind, look in marks_in(parts):
+            for number in drawings_of(scene):
+                for kind, look in looks[number]:
                     marks.setdefault(kind, Counter())[look] += 1
     found: list[list[Any]] = []
     if not drawn:
@@ -157,6 +158,17 @@ def scenes_of(pane: dict[str, Any]) -> Iterator[dict[str, Any]]:
     names = ("scene", "middle", "less", "narrow")
     yield from (pane[name] for name in names if name in pane)
     yield from pane.get("layouts", ())
+
+
+def drawings_of(scene: dict[str, Any]) -> dict[int, None]:
+    """The numbers of the drawings that a layout has, each once."""
+    found: dict[int, None] = {}
+    for mark in scene["marks"]:
+        found[mark["d"]] = None
+        if "h" in mark:
+            found[mark["h"]] = None
+        found |= dict.fromkeys(number for _, number in mark.get("v", ()))
+    return found
 
 
 def marks_in(parts: list[Any]) -> Iterator[tuple[str, tuple[str, str, str]]]:

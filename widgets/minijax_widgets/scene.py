@@ -158,6 +158,37 @@ def key_list(key: str | Iterable[str]) -> list[str]:
     return ([key] if key else []) if isinstance(key, str) else list(key)
 
 
+class Drawings:
+    """Drawings as the player takes them, which layouts of a picture share: those that
+    are the same stand there once."""
+
+    def __init__(self) -> None:
+        self.draws: list[list[Any]] = []
+        self._written: dict[str, int] = {}
+        self._known: dict[tuple, int] = {}
+        # By identity: marks share drawings. They are kept, so that no other one has it.
+        self._lists: dict[int, tuple[int, list[Drawn]]] = {}
+
+    def number(self, drawn: list[Drawn]) -> int:
+        """Returns the number of a drawing that marks may share."""
+        found = self._lists.get(id(drawn))
+        if found is None:
+            found = self._lists[id(drawn)] = self.number_of(drawn), drawn
+        return found[0]
+
+    def number_of(self, drawn: list[Drawn]) -> int:
+        """Returns the number of a drawing."""
+        raw = tuple([(part.tag, part.text, *part.has.items()) for part in drawn])
+        number = self._known.get(raw)
+        if number is None:  # what differs before it is rounded may be the same
+            page = [part.to_json() for part in drawn]
+            number = self._written.setdefault(repr(page), len(self._written))
+            self._known[raw] = number
+            if number == len(self.draws):
+                self.draws.append(page)
+        return number
+
+
 class Scene:
     """A picture `width` x `height` pixels large at zoom 1, onto which a view places
     marks. What is placed later covers what was placed before."""
@@ -589,31 +620,10 @@ class Scene:
             for mark in self.marks
         )
 
-    def to_json(self) -> dict[str, Any]:
-        """Returns the scene as the player takes it: drawings that are the same stand
-        there once."""
-        drawings: dict[str, int] = {}
-        draws: list[list[Any]] = []
-        known: dict[tuple, int] = {}
-        lists: dict[int, int] = {}  # by identity: marks share drawings
-
-        def of(drawn: list[Drawn]) -> int:
-            number = lists.get(id(drawn))
-            if number is None:
-                number = lists[id(drawn)] = number_of(drawn)
-            return number
-
-        def number_of(drawn: list[Drawn]) -> int:
-            raw = tuple([(part.tag, part.text, *part.has.items()) for part in drawn])
-            number = known.get(raw)
-            if number is None:  # what differs before it is rounded may be the same
-                page = [part.to_json() for part in drawn]
-                number = drawings.setdefault(repr(page), len(drawings))
-                known[raw] = number
-                if number == len(draws):
-                    draws.append(page)
-            return number
-
+    def to_json(self, drawings: Drawings | None = None) -> dict[str, Any]:
+        """Returns the scene as the player takes it; its marks name `drawings`, which
+        stand in the scene itself if none are given."""
+        of = (own := Drawings() if drawings is None else drawings).number
         marks = []
         for mark in self.marks:
             place = {"x": rounded(float(mark.x)), "y": rounded(float(mark.y))}
@@ -621,7 +631,7 @@ class Scene:
                 place
                 | {"d": of(mark.drawn)}
                 | told_only(
-                    h=number_of([mark.halo]) if mark.halo else None,
+                    h=own.number_of([mark.halo]) if mark.halo else None,
                     k=mark.keys,
                     l=mark.label,
                     at=mark.at or None,
@@ -637,13 +647,28 @@ class Scene:
                 )
             )
             marks.append(page)
-        return {
+        page = {
             "w": rounded(float(self.width)),
             "h": rounded(float(self.height)),
             "label": self.label,
-            "draws": draws,
             "marks": marks,
         }
+        if letters := self.least_letters():
+            page["f"] = rounded(letters)
+        return page | ({"draws": own.draws} if drawings is None else {})
+
+    def least_letters(self) -> float | None:
+        """Returns the size of its smallest letters, None without any."""
+        seen: set[int] = set()
+        sizes: set[float] = set()
+        for mark in self.marks:
+            for drawn in (mark.drawn, *(drawn for _, drawn in mark.turns)):
+                if id(drawn) not in seen:
+                    seen.add(id(drawn))
+                    sizes |= {
+                        part.has["font-size"] for part in drawn if part.tag == "text"
+                    }
+        return min(sizes, default=None)
 
     def parts(self, step: int, on: Sequence[str] = (), dark: bool = False) -> str:
         """Returns the picture at a step, as the inside of an SVG: what `on` lights is

@@ -224,7 +224,7 @@ class View(ABC):
 
 def packed(text: str) -> str:
     """Returns a text compressed and in letters that a script may hold."""
-    return base64.b64encode(gzip.compress(text.encode(), mtime=0)).decode()
+    return base64.b64encode(gzip.compress(text.encode(), 6, mtime=0)).decode()
 
 
 def script(timeline: bool) -> str:

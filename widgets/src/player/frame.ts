@@ -52,6 +52,8 @@ export interface Pane {
   narrow?: Scene;
   /** What boxes show that open or close. */
   layouts?: Scene[];
+  /** Drawings; marks of all these scenes name them by number. */
+  draws?: Drawing[][];
 }
 
 /** A part of a drawing: an SVG element, its attributes with colours by name, its text. */
@@ -61,8 +63,8 @@ export interface Scene {
   w: number;
   h: number;
   label: string;
-  /** Drawings; marks name them by number. */
-  draws: Drawing[][];
+  /** The size of its smallest letters. */
+  f?: number;
   marks: SceneMark[];
   /** A timeline on a canvas (`timeline/`): for each bar its start, length, row, height in
    *  rows, role, step and name; and how its sentence goes on. */

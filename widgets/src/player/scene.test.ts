@@ -1,19 +1,21 @@
 // @vitest-environment jsdom
 import { beforeEach, expect, test } from "vitest";
-import type { Frame, Scene } from "./frame";
+import type { Drawing, Frame, Scene } from "./frame";
 import { Player } from "./player";
 import { between, drawingOf, isThere, leastFit, placeOf, sameForm } from "./scene";
+
+const draws: Drawing[][] = [
+  [["rect", { x: -3, y: -3, width: 46, height: 26, fill: "none", stroke: "halo" }]],
+  [["rect", { x: 0, y: 0, width: 40, height: 20, fill: "value-wash", stroke: "value" }]],
+  [["rect", { x: 0, y: 0, width: 20, height: 40, fill: "value-wash", stroke: "value" }]],
+  [["text", { x: 0, y: 0, fill: "text", "font-size": 13, "font-family": "code" }, "<b>bold</b>"]],
+];
 
 const scene: Scene = {
   w: 300,
   h: 100,
   label: "two boxes",
-  draws: [
-    [["rect", { x: -3, y: -3, width: 46, height: 26, fill: "none", stroke: "halo" }]],
-    [["rect", { x: 0, y: 0, width: 40, height: 20, fill: "value-wash", stroke: "value" }]],
-    [["rect", { x: 0, y: 0, width: 20, height: 40, fill: "value-wash", stroke: "value" }]],
-    [["text", { x: 0, y: 0, fill: "text", "font-size": 13, "font-family": "code" }, "<b>bold</b>"]],
-  ],
+  f: 13,
   marks: [
     { x: 10, y: 10, d: 1, h: 0, k: ["a"], l: "a [4]", go: 0, t: "the first" },
     { x: 80, y: 10, d: 1, h: 0, k: ["b"], l: "b [4]", at: 1, u: 1, m: [[1, 90, 30]], v: [[1, 2]] },
@@ -29,7 +31,7 @@ const frame: Frame = {
   text: "a test",
   steps: [0, 1, 2].map((i) => ({ label: `s${i}`, detail: `step ${i}`, on: ["ab"[i] ?? "c"] })),
   panes: [
-    { title: "picture", kind: "scene", rows: [], scene, narrow: { ...scene, w: 100 } },
+    { title: "picture", kind: "scene", rows: [], scene, narrow: { ...scene, w: 100 }, draws },
     { title: "rows", kind: "table", rows: [{ c: [[["row"]]], k: ["b"], go: 1 }] },
   ],
 };
@@ -100,7 +102,6 @@ test("marks say what they are, and text stays text", () => {
 
 test("no text is shrunk below 11 pixels to fit", () => {
   expect(leastFit(scene) * 13).toBeCloseTo(11);
-  const small: Scene = { ...scene, draws: [[["text", { "font-size": 11 }, "a"]]] };
-  expect(leastFit(small)).toBe(1);
-  expect(leastFit({ ...scene, draws: [] })).toBe(0.8);
+  expect(leastFit({ ...scene, f: 11 })).toBe(1);
+  expect(leastFit({ ...scene, f: undefined })).toBe(0.8);
 });

@@ -27,8 +27,7 @@ export function leastFit(scene: Scene): number {
 
 /** The same without a bound where there is no text. */
 function leastLetters(scene: Scene): number {
-  const sizes = scene.draws.flat().map(([, has]) => Number(has["font-size"] ?? Infinity));
-  return min(1, LEAST_LETTER / min(...sizes, Infinity));
+  return min(1, LEAST_LETTER / (scene.f ?? Infinity));
 }
 
 /** What a scene asks of the player. */
@@ -243,7 +242,7 @@ export class ScenePane {
     // Marks share drawings: a copy is made sooner.
     const known: SVGElement[][] = [];
     const copies = (drawing: number): SVGElement[] =>
-      (known[drawing] ??= drawParts(scene.draws[drawing]!)).map((part) => part.cloneNode(true) as SVGElement);
+      (known[drawing] ??= drawParts(this.pane.draws![drawing]!)).map((part) => part.cloneNode(true) as SVGElement);
     const halo = (group: SVGGElement, drawing: number): void => {
       const [made] = copies(drawing);
       made!.removeAttribute("style");
@@ -305,7 +304,7 @@ export class ScenePane {
 
   /** Turns a glyph: its numbers run to those of the other drawing. */
   #turn(one: Shown, drawing: number, cut: boolean): void {
-    const { draws } = this.#now.scene;
+    const draws = this.pane.draws!;
     const [from, to] = [draws[one.drawing]!, draws[drawing]!];
     one.drawing = drawing;
     cancelAnimationFrame(one.timer);
