@@ -32,6 +32,17 @@ def concrete_or_error(force: Callable | None, value: Any, context: str = "") -> 
     return known if force is None else force(known)
 
 
+def check_rank(name: str, least: int, most: float, **arrays: Any) -> None:
+    """ValueError that names the argument with too few or too many dimensions."""
+    for argument, array in arrays.items():
+        if not least <= array.ndim <= most:
+            words = least if least == most else f"at least {least}"
+            raise ValueError(
+                f"{name}: {argument} must have {words} dimension{'s'[: least - 1]}, "
+                f"got shape {array.shape}."
+            )
+
+
 def static_index(value: Any, context: str = "") -> int:
     """`value` as a Python integer known while tracing, or a symbolic size."""
     known = concrete_or_error(None, value, context)

@@ -242,7 +242,7 @@ def put_along_axis(
             f"values.shape={values.shape} and indices.shape={indices.shape}."
         ) from None
     grid = list(diagonals.indices(arr.shape, sparse=True))
-    grid[0 if axis is None else axis] = indices
+    grid[0 if axis is None else canonicalize_axis(axis, arr.ndim)] = indices
     result = indexing.scatter_update(arr, tuple(grid), values, lax.scatter, mode=mode)
     return reshape(result, shape) if axis is None else result
 

@@ -16,7 +16,7 @@ from minijax import lax
 from minijax.compile.jit_api import jit
 from minijax.core import dtypes
 from minijax.core.array import Array
-from minijax.numpy.arguments import canonicalize_axis, index_tuple, static_index
+from minijax.numpy import arguments
 from minijax.numpy.arraylike import ensure_arraylike
 from minijax.numpy.math import ufuncs
 from minijax.numpy.promotion import promote_dtypes, promote_dtypes_inexact
@@ -38,17 +38,14 @@ def diff(
     subtracted. Raises ValueError for a scalar and for a negative `n`.
     """
     array = ensure_arraylike("diff", a)
-    n = static_index(n, "'n' argument of jnp.diff")
-    axis = static_index(axis, "'axis' argument of jnp.diff")
+    n = arguments.static_index(n, "'n' argument of jnp.diff")
+    axis = arguments.static_index(axis, "'axis' argument of jnp.diff")
     if n == 0:
         return array
     if n < 0:
         raise ValueError(f"order must be non-negative but got {n}")
-    if array.ndim == 0:
-        raise ValueError(
-            f"diff requires input that is at least one dimensional; got {a}"
-        )
-    axis = canonicalize_axis(axis, array.ndim)
+    arguments.check_rank("diff", 1, np.inf, a=array)
+    axis = arguments.canonicalize_axis(axis, array.ndim)
 
     def edge(values: Any) -> list[Array]:
         if values is None:
@@ -114,7 +111,8 @@ def gradient(
     if axis is None:
         axes = tuple(range(array.ndim))
     else:
-        axes = tuple(canonicalize_axis(i, array.ndim) for i in index_tuple(axis))
+        numbers = arguments.index_tuple(axis)
+        axes = tuple(arguments.canonicalize_axis(i, array.ndim) for i in numbers)
     if not axes:
         return []
     if min(array.shape[i] for i in axes) < 2:

@@ -17,7 +17,7 @@ from minijax import lax
 from minijax.compile.jit_api import eval_shape, jit
 from minijax.core import dtypes
 from minijax.core.array import Array
-from minijax.numpy.arguments import canonicalize_axis
+from minijax.numpy.arguments import canonicalize_axis, check_rank
 from minijax.numpy.promotion import as_array, check_arraylike
 from minijax.numpy.shapes.broadcasting import _where, broadcast_to
 from minijax.transforms.vectorization import vmap
@@ -278,12 +278,8 @@ def reduceat(
     self._require_binary("reduceat")
     check_arraylike(f"{self.__name__}.reduceat", a, indices)
     a, indices = as_array(a), as_array(indices)
-    if a.ndim == 0:
-        raise ValueError(f"reduceat: a must have 1 or more dimension, got {a.shape}")
-    if indices.ndim != 1:
-        raise ValueError(
-            f"reduceat: indices must be one-dimensional, got {indices.shape}"
-        )
+    check_rank("reduceat", 1, np.inf, a=a)
+    check_rank("reduceat", 1, 1, indices=indices)
     if axis is None or isinstance(axis, (tuple, list)):
         raise ValueError("reduceat requires a single integer axis.")
     axis = canonicalize_axis(axis, a.ndim)

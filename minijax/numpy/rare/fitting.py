@@ -10,7 +10,7 @@ import numpy as np
 from minijax import numpy as jnp
 from minijax.compile.jit_api import jit
 from minijax.core.array import Array
-from minijax.numpy.arguments import concrete_or_error
+from minijax.numpy.arguments import check_rank, concrete_or_error
 from minijax.numpy.arraylike import ensure_arraylike
 from minijax.numpy.promotion import promote_dtypes_inexact
 from minijax.primitives.reduce.sorting import sort_key_val
@@ -44,8 +44,7 @@ def roots(p: Any, *, strip_zeros: bool = True) -> Array:
     """
     (p,) = promote_dtypes_inexact(ensure_arraylike("roots", p))
     p = jnp.atleast_1d(p)
-    if p.ndim != 1:
-        raise ValueError("Input must be a rank-1 array.")
+    check_rank("roots", 1, 1, p=p)
     if p.size < 2:
         return jnp.array([], dtype=complex_dtype(p.dtype))
     leading = jnp.where(jnp.all(p == 0), len(p), jnp.argmin(p == 0))

@@ -11,7 +11,7 @@ import numpy as np
 from minijax.compile.jit_api import jit
 from minijax.core import dtypes
 from minijax.core.array import Array
-from minijax.numpy.arguments import canonicalize_axes, concrete_or_error, static_index
+from minijax.numpy import arguments
 from minijax.numpy.math.ufuncs import maximum, true_divide
 from minijax.numpy.products.factoring import eigvals
 from minijax.numpy.promotion import (
@@ -49,10 +49,17 @@ def poly(seq_of_zeros: Any) -> Array:
     return result
 
 
+def _coefficients(name: str, a1: Any, a2: Any) -> tuple[Array, Array]:
+    """Arrays of one dtype. ValueError for a number in place of an array."""
+    a1, a2 = promote_dtypes(*ensure_arraylike(name, a1, a2))
+    arguments.check_rank(name, 1, np.inf, a1=a1, a2=a2)
+    return a1, a2
+
+
 @jit
 def polyadd(a1: Any, a2: Any) -> Array:
     """The coefficients of the sum."""
-    a1, a2 = promote_dtypes(*ensure_arraylike("polyadd", a1, a2))
+    a1, a2 = _coefficients("polyadd", a1, a2)
     if a2.shape[0] <= a1.shape[0]:
         return a1.at[-a2.shape[0] :].add(a2)
     return a2.at[-a1.shape[0] :].add(a1)
@@ -61,7 +68,7 @@ def polyadd(a1: Any, a2: Any) -> Array:
 @jit
 def polysub(a1: Any, a2: Any) -> Array:
     """The coefficients of the difference."""
-    a1, a2 = promote_dtypes(*ensure_arraylike("polysub", a1, a2))
+    a1, a2 = _coefficients("polysub", a1, a2)
     return polyadd(a1, -a2)
 
 
@@ -100,7 +107,7 @@ def polydiv(u: Any, v: Any, *, trim_leading_zeros: bool = False) -> tuple[Array,
 @jit(static_argnames=("m",))
 def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
     """The coefficients of the m-th antiderivative, with integration constants `k`."""
-    m = static_index(m, "'m' argument of jnp.polyint")
+    m = arguments.static_index(m, "'m' argument of jnp.polyint")
     constants = 0 if k is None else k
     p, constants = promote_dtypes_inexact(*ensure_arraylike("polyint", p, constants))
     if m < 0:
@@ -121,7 +128,7 @@ def polyint(p: Any, m: int = 1, k: Any = None) -> Array:
 @jit(static_argnames=("m",))
 def polyder(p: Any, m: int = 1) -> Array:
     """The coefficients of the m-th derivative."""
-    m = static_index(m, "'m' argument of jnp.polyder")
+    m = arguments.static_index(m, "'m' argument of jnp.polyder")
     (p,) = promote_dtypes_inexact(ensure_arraylike("polyder", p))
     if m < 0:
         raise ValueError("Order of derivative must be positive")
@@ -140,10 +147,12 @@ def trim_zeros(
     The result's shape depends on the values: ConcretizationTypeError under jit.
     """
     filt = ensure_arraylike("trim_zeros", filt)
-    values = concrete_or_error(
+    values = arguments.concrete_or_error(
         np.asarray, filt, "Error arose in the `filt` argument of trim_zeros()"
     )
-    axes = canonicalize_axes(axis, filt.ndim)
+    axes = arguments.canonicalize_axes(axis, filt.ndim)
+    if not isinstance(trim, str):
+        raise TypeError(f'trim_zeros: trim must be "f", "b" or "fb", got {trim!r}.')
     trim = trim.lower()
     if not axes or not ("f" in trim or "b" in trim):
         return filt

@@ -13,7 +13,7 @@ from minijax import lax
 from minijax.compile.jit_api import jit
 from minijax.core import dtypes
 from minijax.core.array import Array
-from minijax.numpy import promotion
+from minijax.numpy import arguments, promotion
 from minijax.numpy.arraylike import check_arraylike, ensure_arraylike
 from minijax.numpy.math import clipping, elementary_functions, ufuncs
 from minijax.numpy.products import contractions
@@ -150,8 +150,7 @@ def _conv(
     x: Any, y: Any, mode: str, op: str, precision: Any, preferred_element_type: Any
 ) -> Array:
     x, y = ensure_arraylike(op, x, y)
-    if x.ndim != 1 or y.ndim != 1:
-        raise ValueError(f"{op}() only support 1-dimensional inputs.")
+    arguments.check_rank(op, 1, 1, a=x, v=y)
     if preferred_element_type is None:
         x, y = promotion.promote_dtypes_inexact(x, y)
     else:
@@ -199,10 +198,11 @@ def _check_inexact(name: str, dtype: Any) -> None:
 
 def _sample_weights(name: str, weights: Any, samples: int) -> Array:
     weights = ensure_arraylike("cov", weights)
-    if weights.ndim > 1:
-        raise RuntimeError(f"cannot handle multidimensional {name}")
-    if weights.shape[0] != samples:
-        raise RuntimeError(f"incompatible numbers of samples and {name}")
+    if weights.shape != (samples,):
+        raise RuntimeError(
+            f"cov: {name} must have shape ({samples},), a weight for each sample, got "
+            f"shape {weights.shape}."
+        )
     return weights
 
 

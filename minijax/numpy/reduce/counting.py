@@ -153,8 +153,9 @@ def ravel_multi_index(
     or dtype, and TypeError for indices that are no integers.
     """
     if len(multi_index) != len(dims):
-        raise AssertionError(
-            f"ravel_multi_index: {len(multi_index)} index arrays for {len(dims)} dims"
+        raise ValueError(
+            "ravel_multi_index: multi_index must have an array of indices for each of "
+            f"dims, got {len(multi_index)} arrays and {len(dims)} dims."
         )
     context = "in `dims` argument of ravel_multi_index()."
     dims = tuple(arguments.static_index(length, context) for length in dims)

@@ -97,8 +97,7 @@ def triu(m: Any, k: int = 0) -> Array:
 
 def _mask_of(name: str, m: Any, k: int) -> tuple[Array, Array]:
     m = promotion.ensure_arraylike(name, m)
-    if m.ndim < 2:
-        raise ValueError(f"Argument to jax.numpy.{name} must be at least 2D")
+    arguments.check_rank(name, 2, np.inf, m=m)
     mask = _lower_triangle(m.shape[-2:], k, np.bool_)
     return lax.broadcast(mask, m.shape[:-2], out_sharding=m.aval.cut), m
 
@@ -139,8 +138,7 @@ def diagonal(a: Any, offset: int = 0, axis1: int = 0, axis2: int = 1) -> Array:
     They form the last axis of the result. ValueError for fewer than two axes.
     """
     a = promotion.ensure_arraylike("diagonal", a)
-    if a.ndim < 2:
-        raise ValueError("diagonal requires an array of at least two dimensions.")
+    arguments.check_rank("diagonal", 2, np.inf, a=a)
     offset = arguments.static_index(offset, "'offset' argument of jnp.diagonal()")
     axis1 = arguments.canonicalize_axis(axis1, a.ndim)
     axis2 = arguments.canonicalize_axis(axis2, a.ndim)
@@ -160,8 +158,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
     Columns are x^(N-1) ... x^0, or in the other order if `increasing`.
     """
     x = promotion.ensure_arraylike("vander", x)
-    if x.ndim != 1:
-        raise ValueError("x must be a one-dimensional array")
+    arguments.check_rank("vander", 1, 1, x=x)
     N = x.shape[0] if N is None else operator.index(N)
     if N < 0:
         raise ValueError("N must be nonnegative")
@@ -183,11 +180,14 @@ def fill_diagonal(
     if wrap:
         raise NotImplementedError("wrap=True is not implemented, must use wrap=False")
     a, val = promotion.ensure_arraylike("fill_diagonal", a, val)
-    if a.ndim < 2:
-        raise ValueError("array must be at least 2-d")
+    arguments.check_rank("fill_diagonal", 2, np.inf, a=a)
     if a.ndim > 2 and len(set(a.shape)) != 1:
         raise ValueError("All dimensions of input must be of equal length")
     n = min(a.shape)
+    if val.size == 0 < n:
+        raise ValueError(
+            f"fill_diagonal: val is empty, give at least one of {n} values."
+        )
     if val.ndim:
         val = tile_to_size(lax.reshape(val, (val.size,)), n)
     return a.at[(lax.iota(arguments.default_index_dtype(n), n),) * a.ndim].set(val)
@@ -210,11 +210,8 @@ def meshgrid(
         raise ValueError("jax.numpy.meshgrid only supports copy=True")
     if indexing not in ("xy", "ij"):
         raise ValueError(f"Valid values for indexing are 'xy' and 'ij', got {indexing}")
-    if any(arg.ndim != 1 for arg in args):
-        raise ValueError(
-            "Arguments to jax.numpy.meshgrid must be 1D, got shapes "
-            f"{[arg.shape for arg in args]}"
-        )
+    named = {f"xi[{i}]": arg for i, arg in enumerate(args)}
+    arguments.check_rank("meshgrid", 1, 1, **named)
     swapped = indexing == "xy" and len(args) >= 2
     if swapped:
         args[0], args[1] = args[1], args[0]

@@ -19,6 +19,7 @@ from minijax.core.language import Tracer
 from minijax.numpy import arraylike
 from minijax.numpy.arguments import (
     canonicalize_axis,
+    check_rank,
     concrete_or_error,
     index_of,
     index_tuple,
@@ -308,11 +309,7 @@ def rot90(m: Any, k: int = 1, axes: tuple[int, int] = (0, 1)) -> Array:
     Raises ValueError for fewer than two dimensions and for two equal axes.
     """
     array = arraylike.ensure_arraylike("rot90", m)
-    if array.ndim < 2:
-        raise ValueError(
-            "rot90 requires its first argument to have ndim at least two, but got "
-            f"first argument of shape {array.shape}, which has ndim {array.ndim}"
-        )
+    check_rank("rot90", 2, np.inf, m=array)
     first, second = (canonicalize_axis(axis, array.ndim) for axis in axes)
     if first == second:
         raise ValueError(f"Axes must be different, got {axes}")
@@ -388,11 +385,7 @@ def ix_(*args: Any) -> tuple[Array, ...]:
     arrays = arraylike.ensure_arraylike_tuple("ix_", args)
     grid = []
     for axis, array in enumerate(arrays):
-        if array.ndim != 1:
-            raise ValueError(
-                "Arguments to jax.numpy.ix_ must be 1-dimensional, got shape "
-                f"{array.shape}"
-            )
+        check_rank("ix_", 1, 1, **{f"args[{axis}]": array})
         if array.dtype == np.bool_:
             raise NotImplementedError(
                 "Boolean arguments to jax.numpy.ix_ are not implemented; pass "

@@ -191,10 +191,10 @@ def searchsorted(
         a, v = ensure_arraylike("searchsorted", a, v)
     else:
         a, v, sorter = ensure_arraylike("searchsorted", a, v, sorter)
-    if a.ndim != 1:
-        raise ValueError("a should be 1-dimensional")
+    arguments.check_rank("searchsorted", 1, 1, a=a)
     a, v = promotion.promote_dtypes(a, v)
     if sorter is not None:
+        arguments.check_rank("searchsorted", 1, 1, sorter=sorter)
         a = a[sorter]
     if side not in ("left", "right"):
         raise ValueError(f"invalid argument side={side!r}, expected 'left' or 'right'")
@@ -310,8 +310,7 @@ def digitize(
     """
     x, bins = ensure_arraylike("digitize", x, bins)
     right = arguments.concrete_or_error(bool, right, "right argument of jnp.digitize()")
-    if bins.ndim != 1:
-        raise ValueError(f"digitize: bins must be a 1-dimensional array; got {bins=}")
+    arguments.check_rank("digitize", 1, 1, bins=bins)
     if bins.shape[0] == 0:
         return creation.zeros_like(x, dtype=np.int32)
     side = "left" if right else "right"

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
+from minijax.core.signatures import check_callable
 from minijax.core.state import state
 from minijax.numpy.math.ufunc_api import ufunc
 from minijax.numpy.shapes import creation, shaping
@@ -228,5 +229,6 @@ def frompyfunc(
 
     Its `reduce` and `accumulate` go from left to right.
     """
+    check_callable(func, "frompyfunc")
     call = vectorize(func)
     return ufunc(func, nin, nout, identity=identity, call=call, associative=False)

@@ -31,13 +31,13 @@ from minijax.primitives.index.index_vectors import (
     GatherScatterMode,
     ScatterDimensionNumbers,
     blocks,
-    check_index_vectors,
     check_numbers,
     shifted,
 )
 from minijax.primitives.index.scatter_family import scatter_add
 from minijax.primitives.reduce import reductions
 from minijax.primitives.shape import broadcasting, joining
+from minijax.primitives.shape.slicing import checked_axis
 from minijax.primitives.shape.squeezing import expand_dims
 from minijax.values.symbolic_sizes import is_symbolic, size_or_array
 
@@ -48,13 +48,9 @@ from minijax.values.symbolic_sizes import is_symbolic, size_or_array
 
 def _gather_shape(operand, indices, *, dimension_numbers, slice_sizes, **_) -> Shape:
     numbers = dimension_numbers
+    check_numbers("gather", operand, indices, numbers, GatherDimensionNumbers)
     collapsed = numbers.collapsed_slice_dims
     batching = numbers.operand_batching_dims
-    check_index_vectors(
-        "gather", "start_index_map", operand, indices, numbers.start_index_map
-    )
-    out_rank = len(numbers.offset_dims) + indices.ndim - 1
-    check_numbers("gather", operand, indices, numbers, out_rank)
     if operand.ndim != len(slice_sizes):
         raise TypeError(
             "Gather op must have one slice size for every input dimension; got: "
@@ -385,7 +381,9 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
     columns = [expand_dims(index, (1,)) for index in idxs]
     indices = joining.concatenate(columns, 1)
     # `%` as arrays have it: with the sign of the divisor.
-    sizes = expand_dims(np.array([shape[axis] for axis in axes]), (0,))
+    sizes = expand_dims(
+        np.array([shape[checked_axis(axis, shape)] for axis in axes]), (0,)
+    )
     return gather(
         src,
         indices % sizes,

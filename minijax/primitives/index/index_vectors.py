@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from minijax.core import errors
 from minijax.core.language import ShapedArray
 
 
@@ -169,14 +170,16 @@ def check_index_vectors(
 
 
 def check_numbers(
-    name: str, operand: ShapedArray, indices: ShapedArray, numbers: Any, rank: int
+    name: str, operand: ShapedArray, indices: ShapedArray, numbers: Any, kind: type
 ) -> None:
-    """TypeError unless dimension numbers name axes that are there, each of them once.
-
-    `rank` is that of the array of blocks: the result, or the updates.
-    """
+    """TypeError unless dimension numbers, of class `kind`, name each axis once."""
+    if not isinstance(numbers, kind):
+        raise errors.type_error(
+            f"{name}: dimension_numbers must be a {kind.__name__}, got {numbers!r}."
+        )
     window, left_out, indexed, batching, of_indices = numbers._fields
-    check_axes(name, window, numbers[0], rank)
+    check_index_vectors(name, indexed, operand, indices, numbers[2])
+    check_axes(name, window, numbers[0], indices.ndim - 1 + len(numbers[0]))
     check_axes(name, left_out, numbers[1], operand.ndim)
     check_axes(name, batching, numbers[3], operand.ndim)
     for field in (left_out, indexed):

@@ -34,20 +34,17 @@ from minijax.primitives.parallel.scalar_programs import lower_scalars
 
 def _scatter_shape(operand, indices, updates, *, dimension_numbers, **_) -> Shape:
     numbers = dimension_numbers
+    kind = index_vectors.ScatterDimensionNumbers
+    index_vectors.check_numbers("scatter", operand, indices, numbers, kind)
     window = numbers.update_window_dims
     inserted = numbers.inserted_window_dims
     batching = numbers.operand_batching_dims
-    own = "scatter_dims_to_operand_dims"
-    index_vectors.check_index_vectors(
-        "scatter", own, operand, indices, getattr(numbers, own)
-    )
     rank = indices.ndim - 1 + len(window)
     if updates.ndim != rank:
         raise TypeError(
             f"Updates tensor must be of rank {rank}; got {updates.ndim}: the axes of "
             "the indices but the last, and update_window_dims."
         )
-    index_vectors.check_numbers("scatter", operand, indices, numbers, updates.ndim)
     if operand.ndim != len(window) + len(inserted) + len(batching):
         raise TypeError(
             f"Every axis of operand is in one of update_window_dims {window} (axes of a"

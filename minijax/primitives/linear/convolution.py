@@ -517,13 +517,12 @@ def conv_transpose(
     window = _sizes(get_aval(rhs), numbers.rhs_spec)
     if rhs_dilation is None:
         rhs_dilation = (1,) * (rank - 2)
+    effective = dilated_shape(window, rhs_dilation)
     if isinstance(padding, str):
-        effective = dilated_shape(window, rhs_dilation)
         padding = [
             _transpose_padding(k, s, padding) for k, s in zip(effective, strides)
         ]
     elif use_consistent_padding:
-        effective = dilated_shape(window, rhs_dilation)
         padding = [
             (k - 1 - low, k - 1 - high) for k, (low, high) in zip(effective, padding)
         ]

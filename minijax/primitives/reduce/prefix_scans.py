@@ -41,6 +41,8 @@ def associative_scan(
             f"lax.associative_scan: the argument fn must be callable, got {fn!r}."
         )
     leaves, tree = tree_flatten(elems)
+    if not leaves:
+        raise ValueError(f"lax.associative_scan: elems has no arrays, got {elems!r}.")
     if reverse:
         leaves = [rearranging.rev(leaf, [axis]) for leaf in leaves]
     axis = canonicalize_axis(axis, get_aval(leaves[0]).ndim)
