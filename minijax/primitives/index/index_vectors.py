@@ -170,7 +170,7 @@ def check_index_vectors(
 
 
 def check_numbers(
-    name: str, operand: ShapedArray, indices: ShapedArray, numbers: Any, kind: type
+    name: str, operand: ShapedArray, indices: ShapedArray, numbers: Any, kind: Any
 ) -> None:
     """TypeError unless dimension numbers, of class `kind`, name each axis once."""
     if not isinstance(numbers, kind):
