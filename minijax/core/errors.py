@@ -68,9 +68,7 @@ def value_error(message: str, **facts: Any) -> ValueError:
 
 
 def _place(frame: Frame | None) -> dict[str, Any]:
-    if frame is None:
-        return {}
-    return {"used_at": frame, "line": source_text(frame)}
+    return {} if frame is None else {"used_at": frame, "line": source_text(frame)}
 
 
 def _describe(value: Any) -> str:

@@ -245,9 +245,7 @@ def dense(array: Any) -> Any:
 
 def _all_equal(flat: np.ndarray) -> bool:
     rows = flat.view(np.uint8).reshape(flat.size, flat.dtype.itemsize)
-    if (rows[0] != rows[-1]).any():
-        return False
-    return bool((rows == rows[0]).all())
+    return False if (rows[0] != rows[-1]).any() else bool((rows == rows[0]).all())
 
 
 def constant(value: Any) -> Any:

@@ -44,9 +44,7 @@ def fun_place(fun: Callable) -> str:
         fun = fun.func
     fun = inspect.unwrap(fun)
     code = getattr(fun, "__code__", None)
-    if code is None:
-        return ""
-    return f"{code.co_filename}:{code.co_firstlineno}"
+    return "" if code is None else f"{code.co_filename}:{code.co_firstlineno}"
 
 
 def check_callable(fun: Any, transformation: str) -> None:

@@ -58,9 +58,7 @@ class NameStack:
         return NameStack((*self.stack, (name, True)))
 
     def __add__(self, inner: NameStack) -> NameStack:
-        if not inner.stack:
-            return self
-        return NameStack(self.stack + inner.stack)
+        return NameStack(self.stack + inner.stack) if inner.stack else self
 
     def __str__(self) -> str:
         parts: list[str] = []

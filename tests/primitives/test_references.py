@@ -408,6 +408,12 @@ def test_errors(name):
     assert error(Minijax).__name__ == error(Jax).__name__
 
 
+@pytest.mark.parametrize("library", [minijax, jax], ids=["minijax", "jax"])
+def test_a_memory_space_is_refused_outside_of_programs(library):
+    with pytest.raises(NotImplementedError, match="memory.space"):
+        library.new_ref(library.numpy.ones(3), memory_space="vmem")
+
+
 def test_a_known_index_out_of_bounds_is_an_error_in_traced_programs_too():
     # JAX raises outside of jit only, and inside moves the index.
     with pytest.raises(ValueError, match="Out of bound indexer: idx=3, dim=3"):

@@ -635,6 +635,10 @@ BAD_CALLS = {
         lambda: 1.0, lib.ShapeDtypeStruct((), np.float64)
     ),
     "no type": lambda lib: lib.pure_callback(lambda: 1.0, 1.0),
+    "sharding": lambda lib: lib.pure_callback(lambda: 1.0, scalar(lib), sharding="cpu"),
+    "io sharding": lambda lib: lib.experimental.io_callback(
+        lambda: 1.0, scalar(lib), sharding=7
+    ),
     "argument": lambda lib: lib.pure_callback(lambda a: 1.0, scalar(lib), "a"),
     "method": lambda lib: lib.pure_callback(
         lambda: 1.0, scalar(lib), vmap_method="fast"

@@ -181,6 +181,8 @@ def test_wrong_equations(name) -> None:
         with pytest.raises(ValueError):
             solve(np.ones((3, 2)), b)
         with pytest.raises(TypeError):
+            solve(None, b)
+        with pytest.raises(TypeError):
             solve("A", b)
         with pytest.raises(ValueError):
             solve(np.eye(3), b, x0=[b])

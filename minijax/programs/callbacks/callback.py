@@ -92,6 +92,7 @@ from minijax.programs.control_flow import scans
 from minijax.programs.debugging import finiteness
 from minijax.programs.sharding.placement import lie_on_several
 from minijax.support import special_errors
+from minijax.support.devices.shardings import SingleDeviceSharding
 from minijax.support.io_effects import io_effect, ordered_io_effect
 from minijax.support.settings import override
 from minijax.support.tree_util import tree_map
@@ -411,7 +412,14 @@ def _call(
     arguments: tuple[tuple, dict[str, Any]],
     **params: Any,
 ) -> Any:
-    """Bind a callback's primitive; returns the tree of the announced results."""
+    """Bind a callback's primitive; returns the tree of the announced results.
+
+    Raises NotImplementedError for a `sharding` over more than one device.
+    """
+    if not isinstance(sharding := params.get("sharding"), SingleDeviceSharding | None):
+        raise NotImplementedError(
+            f"{primitive}: sharding must be a SingleDeviceSharding, got {sharding!r}."
+        )
     leaves, in_tree = tree_flatten(arguments)
     result_avals, out_tree = result_types(result_shape_dtypes)
     params = {"callback": _FlatCallback(callback, in_tree), **params}

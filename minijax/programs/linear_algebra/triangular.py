@@ -322,6 +322,4 @@ def symmetric_product(
     Without `symmetrize_output`, some machines compute only the lower triangle.
     """
     out = symmetric_product_p.bind(a_matrix, c_matrix, alpha=alpha, beta=beta)
-    if symmetrize_output:
-        return tril(out) + transposed(tril(out, -1))
-    return out
+    return tril(out) + transposed(tril(out, -1)) if symmetrize_output else out

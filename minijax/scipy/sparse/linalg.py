@@ -29,7 +29,7 @@ _vdot = functools.partial(jnp.vdot, precision="highest")
 
 def _operator(name: str, a: Any, restore: Callable[[Array], Any]) -> _Operator:
     """The product with `a`, a matrix or a function of trees, on vectors."""
-    if a is None:
+    if a is None and name != "A":
         return lambda x: x
     if callable(a):
         return lambda x: ravel_pytree(a(restore(x)))[0]
