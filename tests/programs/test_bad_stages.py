@@ -343,8 +343,8 @@ EXPORT = {
     ),
     "linspace of a symbolic size": (
         lambda: symbolic(lambda x: jnp.linspace(0.0, 1.0, x.shape[0]), "b,"),
-        TypeError,
-        ["'b'", "give this size as a number"],
+        InconclusiveDimensionOperation,
+        ["'b' > '1'", "constraints=['b >= 2']"],
     ),
 }
 OUTSIDE = {

@@ -95,6 +95,18 @@ def test_the_picture(of_chain) -> None:
     assert of_chain.to_svg().startswith("<svg")
 
 
+def test_how_often_a_kernel_runs_is_never_cut() -> None:
+    def turns(x):
+        body = lambda _, x: softmax(x[::-1] * 2 - x.mean())  # noqa: E731
+        return minijax.lax.fori_loop(0, 7, body, x)
+
+    pane = see.fusion(turns, np.ones(64, np.float32)).frame().panes[0]
+    for scene in (pane.scene, pane.narrow):
+        told = texts(scene)
+        assert "runs 7 times" in told
+        assert not [t for t in told if "runs" in t and t.endswith("...")]
+
+
 def test_times_are_measured_here() -> None:
     view = see.fusion(softmax, np.ones(100_000, np.float32), measure=True)
     assert view.times and all(time > 0 for time in view.times.values())

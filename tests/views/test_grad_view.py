@@ -18,6 +18,7 @@ from minijax_lab.explain.backward_rows import Transposed
 from minijax_lab.explain.recording import Recording
 from minijax_lab.explain.residuals import Call, Linearized
 from minijax_widgets.grad_view import GradView
+from minijax_widgets.values_strip import WIDE, Flow, Strip
 from tests.views import test_residuals as of
 
 # `jit` alone is opened, and `checkpoint` is written twice by the engine: their
@@ -478,6 +479,50 @@ def test_a_sum_shows_what_it_adds():
     np.testing.assert_allclose(np.sum(parts, 0), values[met.cotangent], rtol=1e-3)
     strip = view.frame().panes[0].scene
     assert any(f"part {n}" in str(mark.turns) for n in (1, 2) for mark in strip.marks)
+
+
+def test_equal_numbers_of_a_sum_have_equal_inks():
+    """Also beside an array whose cells have no room for their numbers."""
+    values = {"a": [[8.0, 1.0]], "b": [[-8.0, -1.234] * 16], "c": [[2.0, 1.0]]}
+    types = {name: f"f32[{len(rows[0])}]" for name, rows in values.items()}
+    flows = [Flow(["a", "b"], "sum", ["c"]), Flow(["a", "b"], "dot", ["c"])]
+
+    def inks(step):
+        scene = Strip(flows, values, types).scene(WIDE)
+        parts = [p for mark in scene.marks for p in mark.parts(step)]
+        depths = [p.has["stroke-opacity"] for p in parts if "stroke-opacity" in p.has]
+        return sorted(map(float, depths), reverse=True)
+
+    added, multiplied = inks(0), inks(1)
+    assert added[:2] == [0.45, 0.45]  # 8 and -8
+    assert added[2] == pytest.approx(0.45 * 3 / 12, abs=0.01)  # 2, a quarter of 8
+    assert multiplied[:3] == [0.45] * 3  # of each array the largest
+
+
+def test_a_step_inside_of_a_loop_says_why_it_shows_no_values():
+    def turns(x):
+        end, _ = minijax.lax.scan(lambda c, _: (jnp.sin(c) * c, None), x, length=4)
+        return end
+
+    view = see.grad(turns, np.float32(1))
+    (strip,) = [pane for pane in view.frame().panes if pane.kind == "strip"]
+    texts = [p.text for mark in strip.scene.marks for _, on in mark.turns for p in on]
+    assert "values inside of body of scan, 4 turns are not recorded" in texts
+
+
+def test_random_numbers_have_values_and_keys_are_boxes():
+    def noisy(w, key):
+        return jnp.sum(w * minijax.random.normal(minijax.random.split(key)[0], (3,)))
+
+    key, w = minijax.random.key(1), np.ones(3, np.float32)
+    record = see.grad(noisy, w, key).recording
+    assert not record.unasked and not record.no_values
+    np.testing.assert_allclose(
+        record.values["ct_w"], [minijax.grad(noisy)(w, key)], rtol=1e-3
+    )
+    strip = see.trace(noisy, w, key).frame().panes[-1].scene
+    told = [p.text for mark in strip.marks for _, on in mark.turns for p in on]
+    assert "keys" in told and "no values" not in told
 
 
 def test_types_alone_hold_nothing():

@@ -11,6 +11,8 @@ import minijax
 import minijax.numpy as jnp
 import minijax_widgets as see
 from minijax_lab.explain.memory import record_memory
+from minijax_lab.explain.tree import size_in_words
+from minijax_widgets import memory_scene
 
 from .test_residuals import FUNCTIONS, library
 
@@ -146,6 +148,39 @@ def test_the_picture_has_every_array_of_the_peak():
         f"v{value.id}" for value in account.alive(account.peak)
     }
     assert view.to_svg().startswith("<svg") and "<img" in view.static_html()
+
+
+def test_what_a_body_needs_is_drawn_in_its_column():
+    def turns(x):
+        def body(c, _):
+            return jnp.sin(jnp.outer(c, c)).sum(0), None
+
+        return minijax.lax.scan(body, x, length=3)[0].sum()
+
+    view = see.memory(turns, np.ones(32, "f"))
+    point = view.first.points[view.first.peak]
+    scene = view.frame().panes[0].scene
+    named = {p.text: mark for mark in scene.marks for p in mark.drawn if p.text}
+    said = f"{size_in_words(point.inside)} inside of scan"
+    outline = named[said].drawn[0].has
+    columns = [m for m in scene.marks if f"p{view.first.peak}" in m.keys]
+    part = outline["height"] / columns[0].drawn[0].has["height"]
+    assert part == pytest.approx(point.inside / point.live, rel=0.01)
+
+
+def test_arrays_of_many_lines_stand_in_the_window_with_the_curve(monkeypatch):
+    def layers(x):
+        a = jnp.sin(x) * 2
+        b = jnp.cos(a * a) - a
+        c = jnp.tanh(b * a) + b
+        d = jnp.exp(c - b * c)
+        e = jnp.sin(d * a) * d
+        return jnp.sum(a * b * c * d * e)
+
+    view = see.memory(minijax.grad(layers), np.ones((16, 16), "f"))
+    assert view.scene(1100).height <= memory_scene.TALLEST
+    monkeypatch.setattr(memory_scene, "TALL", memory_scene.TALL[:1])
+    assert view.scene(1100).height > memory_scene.TALLEST
 
 
 def test_a_program_of_real_jax():

@@ -40,6 +40,11 @@ def widest(values: Values) -> float:
     return max((text_width(number_text(x), LEAST_TEXT) for x in finite), default=0.0)
 
 
+def are_written(values: Values, size: tuple[float, float]) -> bool:
+    """Whether the cells have room for their numbers."""
+    return size[1] >= LEAST_TEXT + 2 and widest(values) <= size[0] - 2
+
+
 def values_parts(
     values: Values,
     largest: float,
@@ -49,17 +54,18 @@ def values_parts(
     name: str = "",
     at: tuple[float, float] = (0.0, 0.0),
     product: str = "",
+    lighter: bool = False,
 ) -> list[Drawn]:
     """Returns a block of values as cells: of one depth together, to be short.
 
     Numbers are written where all of them have room. `name` is what the array is called
     where the pointer asks; of a product, `product` names what was there before and the
-    two factors.
+    two factors. `lighter` is for cells beside others that have numbers.
     """
     w, h = size
     x0, y0 = at
     room = widest(values)
-    written = h >= LEAST_TEXT + 2 and room <= w - 2
+    written = are_written(values, size)
     letters = LEAST_TEXT
     if written and room:  # larger in large cells
         letters = max(LEAST_TEXT, min(0.45 * h, LEAST_TEXT * (w - 8) / room))
@@ -89,7 +95,7 @@ def values_parts(
     wide, tall = w * len(values[0]), h * len(values)
     made = [rect(x0, y0, wide, tall, "base", round_by=0)] if framed else []
     # Under numbers the ink is lighter, so that they can be read.
-    most = 0.45 if written or not (framed or name) else 0.95
+    most = 0.45 if written or lighter or not (framed or name) else 0.95
     # A unit a cell, stretched to the cells' size: a short text of any array.
     place = f"translate({numeral(x0)} {numeral(y0)})scale({w:.4g} {h:.4g})"
     for (ink, level), squares in sorted(together.items()):

@@ -19,6 +19,7 @@ GAP = 14.0
 MOST_KERNELS = 40
 MOST_ROWS = 12
 MOST_CHIPS = 24
+LEAST_NAME = 60.0  # of what XLA calls a kernel, in pixels
 # XLA's names for operations, where NumPy and the jaxpr have a shorter one.
 SHORT = {
     "multiply": "mul",
@@ -213,16 +214,17 @@ class Drawing:
         name = self.record.program.instruction(kernel).name.lstrip("%")
         title = f"K{number + 1}"
         placed = self.scene.text(x + 12, y + 19, title, size=13, weight=700)
+        at, left = x + 22 + placed.w, room - 40 - placed.w
         if kernel.times != 1:
             runs = (
                 "runs as often as the data say"
                 if kernel.times is None
-                else (f"runs {kernel.times:,} times")
+                else f"runs {kernel.times:,} times"
             )
-            name = f"{name}, {runs}"
-        at = x + 22 + placed.w
-        shown = fitting(name, room - 40 - placed.w)
-        self.scene.note(at, y + 19, shown, mono=True)
+            end = x + room - 12
+            left -= self.scene.note(end, y + 19, runs, anchor="end").w + 12
+        if left > LEAST_NAME:
+            self.scene.note(at, y + 19, fitting(name, left), mono=True)
         under = self.chips(module, kernel, x + 12, y + 30, room - 24)
         self.bars(kernel, x + 12, under + 4, self.room)
 

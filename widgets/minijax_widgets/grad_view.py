@@ -258,10 +258,16 @@ class GradView(View):
     def flows(self, steps: Steps, count: int) -> Strip:
         """Returns what each step reads and makes, of the arrays that have values."""
         flows = [Flow()] * count
+        inside: dict[str, Flow] = {}
         values, types = self.recording.values, self.types()
         for band in self.bands:
             row, back = band.last, band.cotangent
-            if path_of(band):
+            if path := path_of(band):
+                where = band.program.title or "inner programs"
+                inside[path] = Flow(why=f"values inside of {where} are not recorded")
+                for turn in (steps.down, steps.up):
+                    if band.key in turn:
+                        flows[turn[band.key]] = inside[path]
                 continue
             made = row.results[:1]
             flows[steps.down[band.key]] = Flow(row.operands, row.primitive, made)
@@ -281,6 +287,8 @@ class GradView(View):
                 every = (part_of(whole, n) for n in itertools.count())
                 parts = list(itertools.takewhile(values.__contains__, every))
                 flows[step] = Flow(parts, "sum", [whole], "cotangent")
+            else:
+                flows[step] = inside.get(path, Flow())
         if steps.again is not None:
             flows[-1] = flows[steps.again]
         return Strip(flows, values, types)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from minijax_lab.explain.memory import Account, Value
+from minijax_lab.explain.memory import Account, Point, Value
 from minijax_lab.explain.tree import size_in_words
 from minijax_widgets.memory_bands import MEANINGS, draw_band, role_of
 from minijax_widgets.scene import Scene, text_width
@@ -18,8 +18,12 @@ MOST_COLUMNS = 160
 LEAST_BAR = 4.0
 LEAST_BAND = 14.0
 RIGHT = 24
-TALL = 160  # the curve
-BASE = 44 + TALL  # where the curve stands
+# How tall the curve may be, the tallest first: the first one with which the picture is
+# no higher than `TALLEST`, so that a window shows it whole.
+TALL = (160, 130, 105, 85)
+TALLEST = 640
+TOP = 44  # where the curve begins
+LEAST_INSIDE = 0.15  # of the peak: what a body needs is drawn above that
 
 
 class Drawing:
@@ -37,24 +41,31 @@ class Drawing:
         self.left = 190 if self.wide else 8
         self.room = width - self.left - RIGHT
         self.across = self.room / len(self.account.points)
-        self.scale = TALL / (max(account.most for account in record.accounts) or 1)
-        self.heights = [
-            [max(LEAST_BAR, max(map(self.high, lane))) for lane in lanes]
-            for _, lanes in lines
-        ]
         # On a narrow page a line of the user's stands above its bars.
         self.label = 0 if self.wide else 18
-        rows = sum(len(lanes) for _, lanes in lines)
-        below = sum(sum(h) + 8 + self.label for h in self.heights) + rows
-        self.highest = [
-            max(LEAST_BAND, max(band.live) * self.scale) for band in self.bands
-        ]
-        below += sum(high + 8 + self.label for high in self.highest)
-        self.scene = Scene(width, BASE + 34 + below + 8)
+        most = max(account.most for account in record.accounts) or 1
+        for tall in TALL:
+            self.base, self.scale = TOP + tall, tall / most
+            self.heights = [
+                [max(LEAST_BAR, max(map(self.high, lane))) for lane in lanes]
+                for _, lanes in lines
+            ]
+            self.highest = [
+                max(LEAST_BAND, max(band.live) * self.scale) for band in self.bands
+            ]
+            below = sum(high + 8 + self.label for high in self.highest)
+            below += sum(self.group(own) + 8 for own in self.heights)
+            if self.base + 42 + below <= TALLEST:
+                break
+        self.scene = Scene(width, self.base + 42 + below)
         self.draw_columns()
         self.draw_curves()
         self.draw_legend()
         self.draw_bands(self.draw_bars())
+
+    def group(self, heights: list[float]) -> float:
+        """Returns how high the bars of a line are, with their line; its text fits."""
+        return max(LEAST_BAND, sum(heights) + len(heights)) + self.label
 
     def high(self, value: Value) -> float:
         """Returns how high an array is drawn."""
@@ -66,14 +77,17 @@ class Drawing:
 
     def draw_columns(self) -> None:
         """Draws what can be pointed at under the curve."""
-        self.scene.note(8, 14, "bytes alive while each equation runs")
+        told = "bytes alive while each equation runs"
+        if self.scene.width > 1000 and any(map(self.is_inside, self.account.points)):
+            told += "; dashed: inside of a loop or branch, while it runs"
+        self.scene.note(8, 14, told)
         points = self.account.points
         for numbers in shares(len(points), MOST_COLUMNS):
             number = max(numbers, key=lambda n: points[n].live)
             high = points[number].live * self.scale
             told = self.view.detail(number, self.account.alive(number))
             self.scene.band(
-                BASE - high,
+                self.base - high,
                 high,
                 x=self.x_of(numbers[0]),
                 w=max(self.across * len(numbers), 2.0),
@@ -82,22 +96,44 @@ class Drawing:
                 go=number,
                 says=told,
             )
+            self.draw_inside(points[number], self.x_of(numbers[0]), len(numbers))
+
+    def is_inside(self, point: Point) -> bool:
+        """Whether what a body needs is a part of a column that can be seen."""
+        return point.inside > LEAST_INSIDE * self.account.most
+
+    def draw_inside(self, point: Point, x: float, equations: int) -> None:
+        """Draws what the body of a loop or branch needs of a column, at its top."""
+        wide, tall = self.across * equations, point.inside * self.scale
+        if wide < LEAST_BAR or not self.is_inside(point):
+            return
+        said = f"{size_in_words(point.inside)} inside of {point.primitive}"
+        fits = tall > 19 and text_width(said, 12) * 1.05 + 6 < wide
+        self.scene.box(
+            x,
+            self.base - point.live * self.scale,
+            wide,
+            tall,
+            role="value",
+            dash=True,
+            text=said if fits else "",
+        )
 
     def draw_curves(self) -> None:
         """Draws the curve with its peak, and that of a second function beside it."""
         scene, first = self.scene, self.account
-        scene.area(stepped(first, self.left, self.across, self.scale), role="value")
+        scene.area(self.stepped(first, self.across), role="value")
         peak = first.points[first.peak].live
         middle = self.x_of(first.peak) + self.across / 2
-        y = BASE - peak * self.scale - 6
+        y = self.base - peak * self.scale - 6
         if len(self.record.accounts) > 1 and self.record.accounts[1].points:
             other = self.record.accounts[1]
             step = self.room / len(other.points)
-            curve = stepped(other, self.left, step, self.scale)
+            curve = self.stepped(other, step)
             scene.area(curve, key="beside", role="constant", dash=True)
             said = f"beside {size_in_words(other.most)}"
             x = within(self.left + (other.peak + 0.5) * step, said, scene.width)
-            other_y = BASE - other.most * self.scale - 6
+            other_y = self.base - other.most * self.scale - 6
             both = text_width(said, 12)
             both += text_width(size_in_words(peak), 12, weight=600)
             apart = both / 2 + 8
@@ -109,10 +145,16 @@ class Drawing:
         x = within(middle, said, scene.width)
         scene.note(x, y, said, role="value", anchor="middle", weight=600)
 
+    def stepped(self, account: Account, across: float) -> list[tuple[float, float]]:
+        """Returns a curve of live bytes: each height holds until the next point's x."""
+        heights = [self.base - point.live * self.scale for point in account.points]
+        corners = [(self.left + number * across, y) for number, y in enumerate(heights)]
+        return [*corners, (self.left + len(heights) * across, heights[-1])]
+
     def draw_legend(self) -> None:
         """Writes what the bars are, and what their colours say."""
         told = self.view.what_is_drawn(self.wide)
-        self.scene.note(8, BASE + 16, told)
+        self.scene.note(8, self.base + 16, told)
         drawn = {role_of(value) for value in self.account.values} - {"value"}
         legend = [one for one in MEANINGS.items() if one[0] in drawn]
         end = self.scene.width - RIGHT
@@ -122,8 +164,9 @@ class Drawing:
 
     def draw_bars(self) -> float:
         """Draws the arrays, under the user's line that made them; returns the end."""
-        y = BASE + 34.0
+        y = self.base + 34.0
         for (span, lanes), heights in zip(self.lines, self.heights, strict=True):
+            top = y
             code = cut(self.record.line_of(span) or "(no line of yours)", 27)
             if lanes[0][0].backward:
                 code = f"{code.partition('  ')[0]}  backward"
@@ -134,7 +177,7 @@ class Drawing:
                 for value in lane:
                     self.draw_bar(value, y + high)
                 y += high + 1
-            y += 8
+            y = top + self.group(heights) + 8
         return y
 
     def draw_bands(self, y: float) -> None:
@@ -196,15 +239,6 @@ def told_of(value: Value) -> str:
     elif value.role == "result":
         told += "; a result"
     return told
-
-
-def stepped(
-    account: Account, left: float, across: float, scale: float
-) -> list[tuple[float, float]]:
-    """Returns a curve of live bytes: each height holds until the next point's x."""
-    heights = [BASE - point.live * scale for point in account.points]
-    corners = [(left + number * across, y) for number, y in enumerate(heights)]
-    return [*corners, (left + len(heights) * across, heights[-1])]
 
 
 def shares(count: int, most: int) -> list[range]:

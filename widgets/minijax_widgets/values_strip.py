@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from minijax_lab.explain.small_values import Values
-from minijax_widgets.cells import largest_of, values_parts
+from minijax_widgets.cells import are_written, largest_of, values_parts
 from minijax_widgets.frame import Pane, Row, scene_pane
-from minijax_widgets.glyph import Drawn, line, path, text_width, words
+from minijax_widgets.glyph import Drawn, line, path, rect, text_width, words
 from minijax_widgets.scene import Scene, fitting
 from minijax_widgets.view import short_name
 
@@ -24,17 +24,21 @@ MOST = 3
 ABOVE, TOLD = 20, 16  # a name, over its cells, and what a cell is of a reduced one
 # The largest cell.
 CELL = (92.0, 44.0)
+# What adds: equal numbers of its operands and of its result have equal inks.
+ADDS = frozenset(("sum", "add", "add_any", "sub"))
 
 
 @dataclass(frozen=True)
 class Flow:
-    """What a step reads, what it does, and what it makes: names, with a name's text."""
+    """What a step reads, what it does, and what it makes: names, with a name's text;
+    or why nothing is known of it."""
 
     reads: Sequence[str] = ()
     does: str = ""
     makes: Sequence[str] = ()
     role: str = "value"
     product: bool = False  # a sum of products, row by column, of the two it reads
+    why: str = ""
 
 
 @dataclass(frozen=True)
@@ -94,23 +98,51 @@ class Strip:
         self.above = ABOVE + TOLD * any(map(self.reduced, self.values))
         tall = self.above + max(heights, default=0.0)
         scene = Scene(layout.width, tall * (1 + layout.under) + 8, TITLE)
+        inks = [
+            self.inks(
+                flow, [(n, wide) for n in reads], [(n, rest) for n in flow.makes[:1]]
+            )
+            for flow, reads in zip(self.flows, read)
+        ]
         for place in range(most):
             # The last operand stands at the arrow.
             at = [place - most + len(reads) for reads in read]
             drawn = [
-                self.map(reads[n], wide, tall) if n >= 0 else []
-                for n, reads in zip(at, read)
+                self.map(reads[n], wide, tall, ink) if n >= 0 else []
+                for n, reads, ink in zip(at, read, inks)
             ]
             show(scene, place * wide, 0, wide, tall, drawn)
         x, y = (0.0, tall) if layout.under else (most * wide, 0.0)
         signs = [arrow(flow, tall, self.above) for flow in self.flows]
         show(scene, x, y, ARROW, tall, signs)
         made = [
-            self.map(flow.makes[0], rest, tall, flow) if flow.makes else []
-            for flow in self.flows
+            self.map(flow.makes[0], rest, tall, ink, flow) if flow.makes else []
+            for flow, ink in zip(self.flows, inks)
         ]
         show(scene, x + ARROW, y, rest, tall, made)
+        whys = [
+            [words(0, self.above, fitting(flow.why, layout.width), "constant", 12)]
+            if flow.why
+            else []
+            for flow in self.flows
+        ]
+        show(scene, 0, 0, layout.width, tall, whys)
         return scene
+
+    def inks(
+        self, flow: Flow, read: list[tuple[str, float]], made: list[tuple[str, float]]
+    ) -> tuple[float, bool]:
+        """Returns the magnitude that has the deepest ink in what a step shows, 0 for
+        each array's own, and whether numbers stand in some of the cells."""
+        tables = [(self.values.get(name), name, wide) for name, wide in [*read, *made]]
+        known = [(values, name, wide) for values, name, wide in tables if values]
+        adds = flow.does in ADDS
+        largest = largest_of([values for values, _, _ in known]) if adds else 0.0
+        lighter = False
+        for values, name, wide in known:
+            w, h = self.size(name, wide)
+            lighter |= are_written(values, (w / len(values[0]), h / len(values)))
+        return largest, lighter
 
     def shown(self, flow: Flow) -> list[str]:
         """The operands that have a place: each once, those with values first."""
@@ -130,7 +162,12 @@ class Strip:
         return reduced(self.types.get(name, ""), values) if values else ""
 
     def map(
-        self, name: str, wide: float, tall: float, flow: Flow | None = None
+        self,
+        name: str,
+        wide: float,
+        tall: float,
+        ink: tuple[float, bool],
+        flow: Flow | None = None,
     ) -> list[Drawn]:
         """Returns one array with its name, in the middle of its place."""
         kind = self.types.get(name, "")
@@ -140,8 +177,16 @@ class Strip:
             said = f"{said}:{kind}"
         title = words(wide / 2, 13, said, size=12, anchor="middle", mono=True)
         values = self.values.get(name)
+        middle = self.above + (tall - self.above) / 2
         if not values:
-            return [title]
+            told = "keys" if "key<" in kind else "no values"
+            w = text_width(told, 12) + 24
+            box = rect((wide - w) / 2, middle - 16, w, 32, "none", "line", 1, "4 3")
+            return [
+                title,
+                box,
+                words(wide / 2, middle + 4, told, "constant", 12, "middle"),
+            ]
         drawn = [title]
         if told := self.reduced(name):
             short = told
@@ -150,14 +195,15 @@ class Strip:
             drawn.append(words(wide / 2, 29, short, "constant", 11, "middle"))
         exact = flow and not any(map(self.reduced, [name, *flow.reads]))
         w, h = self.size(name, wide)
-        at = (wide - w) / 2, self.above + (tall - self.above - h) / 2
+        at = (wide - w) / 2, middle - h / 2
         each = w / len(values[0]), h / len(values)
         product = "|".join(["", *flow.reads]) if flow and exact and flow.product else ""
         cells = values_parts(
             values,
-            largest_of([values]),
+            ink[0] or largest_of([values]),
             each,
             at=at,
+            lighter=ink[1],
             product=product,
             name=f"{name}, {told}, at " if told else name,
         )

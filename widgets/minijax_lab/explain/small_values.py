@@ -19,6 +19,7 @@ from minijax.core.language import (
     set_current_trace,
 )
 from minijax.core.source_info import is_user_filename
+from minijax.support.element_types import PRNGKeyDType
 from minijax_lab.explain.recording import is_installed
 
 # Arrays of at most so many rows and columns have their numbers shown.
@@ -56,21 +57,29 @@ def is_real(aval: Any) -> bool:
     return dtype.kind != "c" and not dtype.names
 
 
+def is_key(aval: Any) -> bool:
+    """Whether arrays of a type are keys of random numbers."""
+    return isinstance(getattr(aval, "dtype", None), PRNGKeyDType)
+
+
 def is_small(aval: Any) -> bool:
     """Whether arrays of a type are few real numbers."""
     return is_real(aval) and aval.size <= MOST_SHOWN**2
 
 
-def cheap_inputs(leaves: Sequence[Any]) -> list[np.ndarray | None]:
-    """Copies of arguments, the small ones first, together not too many numbers; None
-    for those that are left, and for what is no array of real numbers with values."""
-    found: list[np.ndarray | None] = [None] * len(leaves)
+def cheap_inputs(leaves: Sequence[Any]) -> list[Any]:
+    """Copies of arguments, the small ones first, together not too many numbers, and
+    their keys; None for those that are left, and for what is no array of real numbers
+    with values."""
+    found: list[Any] = [None] * len(leaves)
     sizes = {}
     for place, leaf in enumerate(leaves):
         if isinstance(leaf, (Array, np.ndarray, np.generic, int, float)):
             aval = get_aval(leaf)
             if is_real(aval):
                 sizes[place] = aval.size
+            elif is_key(aval):
+                found[place] = leaf
     count = 0
     for place, size in sorted(sizes.items(), key=lambda item: item[1]):
         count += size
@@ -94,9 +103,9 @@ class Unasked:
     """Chooses which equations run without `values=True`: where all that they
     read is known, as long as all together cost little.
 
-    An equation is left that has effects, calls Python, makes other than real numbers,
-    or loops many or an unknown number of times; so are those of its programs. Of a
-    program of very many equations none runs. `why` says what was left, and why.
+    An equation is left that has effects, calls Python, makes other than real numbers
+    or keys, or loops many or an unknown number of times; so are those of its programs.
+    Of a program of very many equations none runs. `why` says what was left, and why.
     """
 
     def __init__(self, known: Iterable[Any], why: str = "") -> None:
@@ -183,7 +192,7 @@ def numbers_made(eqns: Sequence[JaxprEqn]) -> float:
         many = turns > MOST_EQUATIONS
         if many or eqn.effects or eqn.primitive.name in UNKNOWN:
             return math.inf
-        if not all(is_real(v.aval) for v in eqn.outvars):
+        if not all(is_real(v.aval) or is_key(v.aval) for v in eqn.outvars):
             return math.inf
         count += sum(v.aval.size for v in eqn.outvars)
         for jaxpr in jaxprs_in_params(eqn.params):
@@ -234,7 +243,8 @@ def compute(eqn: JaxprEqn, known: dict[Any, Any], by_xla: bool = False) -> list[
     XLA where it has none or that is asked for."""
     primitive = eqn.primitive
     given = [read(v, known) for v in eqn.invars]
-    if by_xla or primitive.meaning is None:
+    keys = any(is_key(v.aval) for v in eqn.invars)
+    if by_xla or keys or primitive.meaning is None:
         with set_current_trace(eval_trace):
             out = primitive.rebind(given, eqn.params)
     else:
