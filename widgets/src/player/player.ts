@@ -391,7 +391,7 @@ export class Player {
     flag(table, "pair", widths.length === 3 && widths[0]! > 24);
     vary(table, "columns", max(1, widths.length - 1));
     const last = widths[widths.length - 1]! - 3;
-    vary(table, "last", `${min(28, last)}ch`);
+    vary(table, "last", `${min(22, last)}ch`);
     // Room for the sign that folds.
     const sign = pane.rows.some((row) => row.d) ? 24 : 4;
     vary(table, "first", `calc(${pane.kind === "listing" ? scantWidth(pane) : widths[0]}ch + ${sign}px)`);
