@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from minijax_lab.explain.backward import bytes_in_words
-from minijax_lab.explain.backward_rows import GradArgument
+from minijax_lab.explain.backward_rows import GradArgument, GradRow
 from minijax_lab.explain.residuals import Residual
 from minijax_lab.explain.small_values import Values
 from minijax_widgets.glyph import Glyph, Shape, glyph, text_width, words
@@ -73,6 +73,9 @@ class Picture:
         self.spans: dict[str, tuple[float, float]] = {}  # from where to where bands are
         self.left: dict[tuple[str, str], Placed] = {}  # by path and name of a value
         self.right: dict[tuple[str, str], Placed] = {}
+        self.pluses: dict[
+            tuple[str, str], float
+        ] = {}  # beside its card, if it is a sum
         self.homes: dict[tuple[str, str], Band] = {
             (path_of(band), name): band
             for band in bands
@@ -151,7 +154,12 @@ class Picture:
         if not self.layout.wide or len(band.rows) != 1 or row is None:
             return []
         told = " ; ".join(back.text for back in row.backward)
-        return folded(told, int((self.layout.width - self.layout.cotangent - 56) / 7.4))
+        return folded(told, int((self.layout.width - self.formulas_at(row)) / 7.4))
+
+    def formulas_at(self, row: GradRow) -> float:
+        """Where formulas begin, behind the sizes of their cotangent."""
+        drawn = glyph(row.shape, scale=self.layout.scale)
+        return self.layout.cotangent + max(56, drawn.right + 8)
 
     def label(self, band: Band) -> list[str]:
         """The lines that name a band on the left."""
@@ -418,7 +426,7 @@ class Picture:
         lines = self.formulas(band)
         if lines and row is not None and up is not None:
             scene.drawn(
-                layout.cotangent + 56, y + 5,
+                self.formulas_at(row), y + 5,
                 max(text_width(said, 12, True) for said in lines), LINE * len(lines),
                 [
                     words(0, 12 + LINE * n, said, "cotangent", 12, mono=True)
@@ -515,10 +523,13 @@ class Picture:
                 scene.note(left + 6, at + 13, said, at=at_step, ground=ground)
             at += line_height
         word = "again" if band.again else "keep"
-        if first is not None and first.x - source.right[0] > 14:
+        room = 0.0 if first is None else first.x - source.right[0]
+        if not layout.wide or room < text_width(word, 12) + 10:
+            word = ""
+        if first is not None and room > 14:
             scene.arrow(
                 (source.right[0], source.cy), (first.x - 5, source.cy),
-                role="residual", at=down, text=word if layout.wide else "",
+                role="residual", at=down, text=word,
                 dash=band.again,
                 key=self.key(f"k{band.key}"),
             )  # fmt: skip
@@ -530,6 +541,8 @@ class Picture:
         scene, layout = self.scene, self.layout
         shown = self.gradients(band)
         x, at = layout.gradients, y + self.under(band)
+        path = path_of(band)
+        sums = [f.name for b in self.bands if path_of(b) == path for f in b.sums]
         before = given
         drawn = 0
         for argument in shown:
@@ -562,8 +575,11 @@ class Picture:
                     key=self.key(f"b{band.key}"),
                 )  # fmt: skip
             before = placed
+            plus = placed.cx + glyph(argument.shape, scale=layout.scale).right + 8
+            self.pluses[path_of(band), argument.name] = plus
             if layout.wide:
                 x += max(placed.w, 40) + 14
+                x = max(x, plus + 40 if argument.name in sums else 0)
             else:
                 at += placed.h + 6
         rest = len(band.gradients) - drawn
@@ -713,9 +729,12 @@ class Picture:
                 key = self.key(sum_key(band, found))
                 x, y = end.x - 20, end.y + end.h - 8
                 if found.target is None:
-                    x, y = end.x + end.w + 12, end.cy - 10
-                if end.x + end.w + 32 > self.layout.width:
+                    x = self.pluses.get((path, found.name), end.x + end.w + 12)
+                    y = end.cy - 10
+                if x + 28 > self.layout.width:
                     x = end.x - 22
+                    if found.target is None and self.layout.wide:
+                        x, y = end.cx - 13, end.y + end.h + 2
                 place = (end.cx, end.cy)
                 beside[place] = beside.get(place, 0) + 1
                 self.scene.box(

@@ -10,6 +10,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import wrap
 
 from minijax_lab.explain.small_values import Values
 from minijax_widgets.cells import are_written, largest_of, values_parts
@@ -120,10 +121,12 @@ class Strip:
             for flow, ink in zip(self.flows, inks)
         ]
         show(scene, x + ARROW, y, rest, tall, made)
+        letters = int(layout.width / 6.6)
         whys = [
-            [words(0, self.above, fitting(flow.why, layout.width), "constant", 12)]
-            if flow.why
-            else []
+            [
+                words(0, self.above + 16 * number, said, "constant", 12)
+                for number, said in enumerate(wrap(flow.why, letters))
+            ]
             for flow in self.flows
         ]
         show(scene, 0, 0, layout.width, tall, whys)
