@@ -38,6 +38,7 @@ MOST_WRITTEN = 8
 MOST_BEYOND = 40.0
 OUTSIDE = "outside of the array"
 Parts = list[Drawn]
+Sides = tuple[float, float, float, float]
 
 
 @dataclass(frozen=True)
@@ -212,7 +213,7 @@ def cell_parts(w: float, h: float, count: int) -> Parts:
 def window_parts(
     w: float,
     h: float,
-    inside: tuple[float, float, float, float],
+    inside: Sides,
     look: str,
     bare: bool = False,
 ) -> Parts:
@@ -298,7 +299,8 @@ def draw_array(
     """Draws an operand, or the grid itself, with its window; returns where.
 
     `programs` are those that the steps show. `axes` are the names of the grid's axes,
-    for the grid. `known` are the uses that other layouts have counted.
+    for the grid. `known` are the uses that other layouts have counted; without it no
+    cells are drawn, which need no more room.
     """
     tiles = Tiles(operand, sizes, 2 * MOST_CELLS if axes else MOST_CELLS)
     kind = operand.type.partition("[")[0]
@@ -318,10 +320,10 @@ def draw_array(
         shift = CARD_STEP * card
         scene.box(x + shift, top - shift, tiles.w, tiles.h, filled=False, label="")
     at = (key, tiles.tall_cell, tiles.wide_cell, len(programs))
-    uses = (known or {}).get(at) or uses_of(operand, tiles, programs, key)
     if known is not None:
-        known[at] = uses
-    draw_cells(scene, operand, tiles, x, top, uses, title)
+        if at not in known:
+            known[at] = uses_of(operand, tiles, programs, key)
+        draw_cells(scene, operand, tiles, x, top, known[at], title)
     low = top + tiles.h
     if operand.starts:
         draw_window(scene, operand, tiles, x, top, programs, key)
@@ -485,22 +487,30 @@ def draw_window(
     turns: list[tuple[int, Parts]] = []
     before: tuple = ()
     at: tuple[float, float] | None = None
-    for step, program in enumerate(programs):
+    has_values = any(operand.values)
+
+    def found(program: int) -> tuple[tuple[float, float], Sides]:
         px, py = tiles.place(program)
-        if (px, py) != at:
-            at = (px, py)
-            moves.append((step, x + px, top + py))
         left, up = max(0.0, -px), max(0.0, -py)
         wide = max(0.0, min(px + w, tiles.w + 0.5) - max(px, 0.0))
         tall = max(0.0, min(py + h, tiles.h + 0.5) - max(py, 0.0))
+        return (px, py), (left, up, wide, tall)
+
+    # By where a block starts: many programs have the same one.
+    known: dict[tuple[int, ...], tuple[tuple[float, float], Sides]] = {}
+    for step, program in enumerate(programs):
+        start = tuple(operand.starts[program][-2:])
+        if start not in known:
+            known[start] = found(program)
+        place, inside = known[start]
+        if place != at:
+            at = place
+            moves.append((step, x + place[0], top + place[1]))
         look = "" if key == "grid" else kind_of(operand, program)
-        now = (left, up, wide, tall, look.endswith("again"))
+        now = (inside, look.endswith("again"))
         if now != before:
             before = now
-            parts = window_parts(
-                w, h, (left, up, wide, tall), look, any(operand.values)
-            )
-            turns.append((step, parts))
+            turns.append((step, window_parts(w, h, inside, look, has_values)))
     scene.drawn(
         moves[0][1],
         moves[0][2],

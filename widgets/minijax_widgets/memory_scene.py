@@ -85,7 +85,6 @@ class Drawing:
         for numbers in shares(len(points), MOST_COLUMNS):
             number = max(numbers, key=lambda n: points[n].live)
             high = points[number].live * self.scale
-            told = self.view.detail(number, self.account.alive(number))
             self.scene.band(
                 self.base - high,
                 high,
@@ -94,7 +93,7 @@ class Drawing:
                 key=[f"p{n}" for n in numbers],
                 role="value",
                 go=number,
-                says=told,
+                says=self.view.details[number],
             )
             self.draw_inside(points[number], self.x_of(numbers[0]), len(numbers))
 

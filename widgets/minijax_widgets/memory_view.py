@@ -152,15 +152,16 @@ class MemoryView(View):
             return self.empty(NOTHING)
         drawn = self.drawn()
         steps = []
+        bars = [value for value in first.values if value.id in drawn]
         for number, (point, alive) in enumerate(
-            zip(first.points, first.alive_at_each(), strict=True)
+            zip(first.points, first.alive_at_each(bars), strict=True)
         ):
             on = [
                 f"p{number}",
                 *(band.key for band in self.line_bands if band.live[number]),
             ]
-            on += [f"v{v.id}" for v in alive if v.id in drawn]
-            steps.append(FrameStep(point.primitive, self.detail(number, alive), on))
+            on += [f"v{value.id}" for value in alive]
+            steps.append(FrameStep(point.primitive, self.details[number], on))
         return self.picture(
             [
                 Pane(
@@ -209,20 +210,24 @@ class MemoryView(View):
             told = "each array, while alive"
         return told + (f"; without {small} small ones" if small else "")
 
-    def detail(self, number: int, alive: list[Value]) -> str:
-        """Returns a sentence about a point of the program."""
+    @functools.cached_property
+    def details(self) -> list[str]:
+        """Returns a sentence about each point of the program."""
+        counts = enumerate(self.first.counts())
+        return [self._detail(number, *both) for number, both in counts]
+
+    def _detail(self, number: int, alive: int, kept: int) -> str:
         point = self.first.points[number]
         line = self.recording.line_of(point.span)
         where = f", line {line.partition('  ')[0]}" if line else ""
         told = (
             f"equation {number}, {point.primitive} makes {point.makes}{where}: "
-            f"{count_in_words(len(alive), 'array')}, {size_in_words(point.live)} alive"
+            f"{count_in_words(alive, 'array')}, {size_in_words(point.live)} alive"
         )
         if point.inside:
             told += f", {size_in_words(point.inside)} of it inside of its body"
         if number == self.first.peak:
             told += "; the peak"
-        kept = sum(v.bytes for v in alive if v.kept)
         if kept:
             told += f"; {size_in_words(kept)} wait for the backward pass"
         return told

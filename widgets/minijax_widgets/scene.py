@@ -152,6 +152,12 @@ class Mark:
                 drawn = turned
         return drawn
 
+    def drawings(self) -> dict[int, list[Drawn]]:
+        """Returns all that it is drawn as, by identity: marks share drawings."""
+        found = {id(drawn): drawn for _, drawn in self.turns}
+        found[id(self.drawn)] = self.drawn
+        return found
+
 
 def key_list(key: str | Iterable[str]) -> list[str]:
     """Returns the keys of a mark: none for an empty text."""
@@ -607,18 +613,15 @@ class Scene:
         # By identity: marks share drawings.
         ends: dict[int, float] = {}
 
-        def end(drawn: list[Drawn]) -> float:
-            found = ends.get(id(drawn))
-            if found is None:
-                found = max(map(right_end, drawn), default=-math.inf)
-                ends[id(drawn)] = found
-            return found
+        def end(mark: Mark) -> float:
+            found = []
+            for at, drawn in mark.drawings().items():
+                if at not in ends:
+                    ends[at] = max(map(right_end, drawn), default=-math.inf)
+                found.append(ends[at])
+            return max([mark.x, *(x for _, x, _ in mark.moves)]) + max(found)
 
-        self.width = room + max(
-            max([mark.x, *(x for _, x, _ in mark.moves)])
-            + max(map(end, [mark.drawn, *(drawn for _, drawn in mark.turns)]))
-            for mark in self.marks
-        )
+        self.width = room + max(map(end, self.marks))
 
     def to_json(self, drawings: Drawings | None = None) -> dict[str, Any]:
         """Returns the scene as the player takes it; its marks name `drawings`, which
@@ -659,15 +662,11 @@ class Scene:
 
     def least_letters(self) -> float | None:
         """Returns the size of its smallest letters, None without any."""
-        seen: set[int] = set()
-        sizes: set[float] = set()
+        every: dict[int, list[Drawn]] = {}
         for mark in self.marks:
-            for drawn in (mark.drawn, *(drawn for _, drawn in mark.turns)):
-                if id(drawn) not in seen:
-                    seen.add(id(drawn))
-                    sizes |= {
-                        part.has["font-size"] for part in drawn if part.tag == "text"
-                    }
+            every |= mark.drawings()
+        parts = itertools.chain.from_iterable(every.values())
+        sizes = (part.has["font-size"] for part in parts if part.tag == "text")
         return min(sizes, default=None)
 
     def parts(self, step: int, on: Sequence[str] = (), dark: bool = False) -> str:
