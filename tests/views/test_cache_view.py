@@ -222,6 +222,21 @@ def test_names_and_labels_tell_leaves_apart_in_little_room():
     assert all(len(short_name(f"ct_{leaves[0]}", n)) <= n for n in range(4, 20))
 
 
+def test_programs_of_other_trees_have_labels_of_their_own():
+    usual = "p['b']: f32[3], p['w']: f32[3,3], batch: f32[32,3], lr: ~f32[]"
+    names = {
+        1: usual,
+        2: usual.replace("[32", "[17"),
+        3: usual.replace("~", ""),
+        4: usual.partition(", ")[2],
+        5: usual.replace("b']: f32", "b']: bf16"),
+    }
+    found = cache_view.labels(names, 22)
+    assert len(set(found.values())) == 5
+    assert [found[n] for n in (2, 3)] == ["batch: f32[17,3]", "lr: f32[]"]
+    assert found[4] == "no p['b']" and found[5].startswith("p['b']: bf16")
+
+
 def test_the_headline_counts_the_rows_with_advice():
     f = jit(lambda x, n=0: x)
     with see.cache(f) as view:

@@ -14,7 +14,12 @@ from minijax_lab.explain.recording import Source, Span
 from minijax_lab.explain.spmd import Collective
 from minijax_widgets.code import code_panes, mark_of
 from minijax_widgets.collectives_scene import Drawing, around
-from minijax_widgets.placement_scene import NARROW_RING, WIDE
+from minijax_widgets.placement_scene import (
+    NARROW_RING,
+    WIDE,
+    MeshPicture,
+    name_axes,
+)
 from minijax_widgets.scene import Scene
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -193,3 +198,16 @@ def test_a_listing_begins_at_the_function():
         assert mark_of(made, spans[0], 1) == [(1, 1, 11, 15)]
     cell = Source(0, "<module>", "cell", 1, lines)
     assert len(code_panes([cell], spans).panes[0].rows) == 7
+
+
+def test_the_name_of_an_axis_is_whole_where_columns_are_narrow():
+    mesh = MeshFacts([MeshAxis("data", 1), MeshAxis("model", 3)], [0, 1, 2], "", True)
+
+    def named(device):
+        corners = [(60.0 + column * (device + 10), 30.0) for column in range(3)]
+        scene = Scene(288, 90)
+        name_axes(scene, mesh, MeshPicture(corners, (device, 30.0), 288, 60))
+        return [p.text for mark in scene.marks for p in mark.drawn][1:]
+
+    assert named(30) == ["model=0", "=1", "=2"]
+    assert named(60) == ["model=0", "model=1", "model=2"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 from minijax_lab.explain.cache import CacheRecording, CacheWatch, Call, Change, Run
@@ -229,16 +230,19 @@ def strip(record: CacheRecording, width: float) -> Scene:
         counts[run.program] = counts.get(run.program, 0) + run.count
     shown = list(counts)[:MOST_PROGRAMS]
     others = len(counts) - len(shown)
-    names = labels({n: name_of(record, n) for n in shown}, 44 if width > 560 else 22)
-    left = 20 + max((text_width(text, 12, True) for text in names.values()), default=0)
-    right = width - 70
+    beside = width > 560  # else a program's name stands over its line
+    names = labels({n: name_of(record, n) for n in shown}, 44 if beside else 36)
+    room = max((text_width(text, 12, True) for text in names.values()), default=0)
+    left, right = 20 + room if beside else 8, width - 70
+    each = LINE if beside else 2 * LINE - 4
     calls = max(1, sum(counts.values()))
     step = (right - left) / calls
     lines = len(shown) + bool(others)
-    scene = Scene(width, LINE * lines + 30, "calls over time, by program")
+    scene = Scene(width, each * lines + 30, "calls over time, by program")
     for place, number in enumerate(shown):
-        y = LINE * place + 4
+        y = each * place + 4
         scene.text(8, y + 13, names[number], size=12, mono=True)
+        y += each - LINE
         middle = y + 9
         scene.arrow((left, middle), (right, middle), head=False, thick=0.8)
         # The calls seen before a run begins, since some may be counted only.
@@ -262,8 +266,8 @@ def strip(record: CacheRecording, width: float) -> Scene:
     if others:
         rest = sum(counts[n] for n in list(counts)[MOST_PROGRAMS:])
         said = f"{others:,} more programs, {rest:,} calls"
-        scene.note(8, LINE * len(shown) + 17, said)
-    y = LINE * lines + 20
+        scene.note(8, each * len(shown) + 17, said)
+    y = each * lines + 20
     scene.text(left, y, "call 1", role="constant", size=11)
     scene.text(right, y, f"{calls:,}", role="constant", size=11, anchor="end")
     return scene
@@ -291,7 +295,32 @@ def labels(names: dict[int, str], most: int) -> dict[int, str]:
             n: [leaf.rpartition(": ")[2] for leaf in row] for n, row in parts.items()
         }
         found = {number: ", ".join(row) for number, row in types.items()}
+        if len({cut(text, most) for text in found.values()}) < len(found):
+            found = unusual_leaves(parts)
     return {number: cut(text, most) for number, text in found.items()}
+
+
+def unusual_leaves(parts: dict[int, list[str]]) -> dict[int, str]:
+    """Returns what tells programs from the usual one: leaves of other types than most
+    have, and "no x" for a leaf that others have."""
+    types = {
+        number: {leaf.rpartition(": ")[0]: leaf.rpartition(": ")[2] for leaf in row}
+        for number, row in parts.items()
+    }
+    names = list(dict.fromkeys(name for row in types.values() for name in row))
+    usual = {
+        name: Counter(row.get(name, "") for row in types.values()).most_common(1)[0][0]
+        for name in names
+    }
+    found = {}
+    for number, row in types.items():
+        other = [name for name in names if row.get(name, "") != usual[name]]
+        told = [
+            short_leaf(f"{name}: {row[name]}") if name in row else f"no {name}"
+            for name in other
+        ]
+        found[number] = ", ".join(told or parts[number])
+    return found
 
 
 def telling_leaves(parts: dict[int, list[str]]) -> dict[int, list[str]]:

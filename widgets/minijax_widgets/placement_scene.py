@@ -466,9 +466,14 @@ def name_axes(scene: Scene, mesh: MeshFacts, picture: MeshPicture) -> None:
     pitch = 110.0
     if columns.size > 1 and len(picture.corners) > 1:
         pitch = picture.corners[1][0] - x0
+    # In little room the first column alone has the name, and the others "=1", "=2".
+    longest = text_width(f"{columns.name}={columns.size - 1}", 11, weight=600)
+    beside = (longest + text_width(f"={columns.size - 1}", 11, weight=600)) / 2
+    once = longest > pitch - 8 and beside < pitch - 4
     for column in range(min(columns.size, len(picture.corners))):
         cx = picture.corners[column][0] + w / 2
-        said = numbered(columns.name, column, pitch - 8)
+        said = numbered(columns.name, column, 110 if once else pitch - 8)
+        said = said.removeprefix(columns.name) if once and column else said
         options: Any = {"size": 11, "anchor": "middle", "weight": 600}
         scene.text(cx, y0 - 5, said, role=ink_of(mesh, columns.name), **options)
     for block in range(1 if len(mesh.axes) > 2 else 0, len(picture.corners) // inside):
