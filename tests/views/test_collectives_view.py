@@ -14,12 +14,7 @@ from minijax_lab.explain.recording import Source, Span
 from minijax_lab.explain.spmd import Collective
 from minijax_widgets.code import code_panes, mark_of
 from minijax_widgets.collectives_scene import Drawing, around
-from minijax_widgets.placement_scene import (
-    NARROW_RING,
-    WIDE,
-    MeshPicture,
-    name_axes,
-)
+from minijax_widgets.placement_scene import NARROW_RING, WIDE, MeshPicture, name_axes
 from minijax_widgets.scene import Scene
 
 ROOT = Path(__file__).resolve().parents[2]
