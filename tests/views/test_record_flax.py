@@ -1,10 +1,15 @@
 """The flight recorder on Flax and Optax, whose frames are not the user's."""
 
+import ast
 import re
 import time
 
+import jax
+import numpy as np
 import pytest
+from flax import linen
 
+from minijax_lab.explain.flight_loose import static_arguments
 from tests.views.test_record import recorded, rows_of
 
 SCRIPT = """
@@ -87,6 +92,35 @@ def test_each_fault_stands_at_the_users_line(run) -> None:
     assert "linear.py" not in page and "transform.py" not in page
     assert rows_of(page)[step].startswith("8 calls, ")
     assert len(page) < 200_000
+
+
+def test_flags_of_a_modules_init_stay_python_values() -> None:
+    """The written call runs: a dropout's flag that is traced could not be asked."""
+
+    class Net(linen.Module):
+        @linen.compact
+        def __call__(self, x, train, name="dense"):
+            assert name == "dense"
+            return linen.Dropout(0.5, deterministic=not train)(linen.Dense(3)(x))
+
+    places = {"net": Net(), "jax": jax, "key": jax.random.key(0), "x": np.ones((1, 2))}
+    for call, said in (
+        ("net.init(key, x, False)", ["static_argnums=(2,)"]),
+        ("net.init(key, x, train=False)", ['static_argnames=("train",)']),
+        (
+            'net.init(key, x, True and False, name="dense")',
+            ['static_argnames=("name",)'],
+        ),
+        ("net.init(*[key, x], train=False)", ['static_argnames=("train",)']),
+        ("net.init(key, x)", []),
+    ):
+        node = ast.parse(call, mode="eval").body
+        assert static_arguments(node) == said, call
+    for call in ("False)", "train=False)", 'train=False, name="dense")'):
+        node = ast.parse(f"net.init(key, x, {call}", mode="eval").body
+        jitted = ", ".join(["jax.jit(net.init", *static_arguments(node)])
+        made = eval(f"{jitted})(key, x, {call}", places)
+        assert made["params"]["Dense_0"]["kernel"].shape == (2, 3)
 
 
 MENDS = [

@@ -125,10 +125,11 @@ def operations(source: Source, place: Place, told: Loose) -> Fault:
     for node in ast.walk(source.statement(place[1]) or ast.Module([], [])):
         head = source.segment(node.func) if isinstance(node, ast.Call) else ""
         if head.endswith(".init") and node.lineno == place[1] and not others:
-            # Flax: a module's init takes arrays only.
-            write = f"write jax.jit({head})(...): one program in the place of "
+            # Flax: a module's init takes arrays, and flags such as `train`.
+            jitted = f"jax.jit({', '.join([head, *static_arguments(node)])})"
+            write = f"write {jitted}(...): one program in the place of "
             write += f"these {told.programs:,}"
-            mended = [replaced_line(source, node.func, f"jax.jit({head})")]
+            mended = [replaced_line(source, node.func, jitted)]
             break
     return Fault(
         "loose",
@@ -141,6 +142,25 @@ def operations(source: Source, place: Place, told: Loose) -> Fault:
         at=told.at,
         ran=told.ran,
     )
+
+
+def static_arguments(call: ast.Call) -> list[str]:
+    """How `jax.jit` is told of the arguments that a call writes as constants: a True
+    that is traced cannot be asked for."""
+    numbers = [
+        str(number)
+        for number, argument in enumerate(call.args)
+        if isinstance(argument, ast.Constant)
+    ]
+    names = [
+        f'"{keyword.arg}"'
+        for keyword in call.keywords
+        if keyword.arg and isinstance(keyword.value, ast.Constant)
+    ]
+    if any(isinstance(argument, ast.Starred) for argument in call.args):
+        numbers = []  # who knows how many
+    told = [f"static_argnums=({', '.join(numbers)},)"] if numbers else []
+    return told + ([f"static_argnames=({', '.join(names)},)"] if names else [])
 
 
 def many_shapes(
