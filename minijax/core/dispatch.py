@@ -172,8 +172,6 @@ class Program:
             inputs = [buffers[index] for index in self.kept]
         if self.constants:
             inputs = self.constants + inputs
-        if events.subscribers:
-            events.emit("execute", program=self)
         arrays = []
         placed = self.placed
         for buffer, aval in zip(self.launch(inputs), self.out_avals):
@@ -183,6 +181,8 @@ class Program:
             array._placed = placed
             array._host = None
             arrays.append(array)
+        if events.subscribers:
+            events.emit("execute", program=self, results=arrays)
         return arrays
 
     __call__ = run

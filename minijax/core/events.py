@@ -22,7 +22,7 @@ stable; subscribers must ignore names and fields that they do not know.
 - `lower`: a jaxpr became StableHLO. Data: name, seconds, in_avals
 - `lower.module`: a module has been built. Data: name, module
 - `compile`: a program was compiled. Data: name, seconds, from_disk, executable
-- `execute`: a program is launched. Data: program
+- `execute`: a program has been launched. Data: program, results
 - `linearize.begin`: the linearization of a function begins. Data: trace, debug_info
 - `linearize`: one operation was linearized. Data: primitive, trace
 - `linearize.end`: the linear program is complete. Data: trace, jaxpr, residuals

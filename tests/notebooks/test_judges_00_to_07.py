@@ -1,5 +1,6 @@
 """Exercises of chapters 00 to 07: other right answers, and plausible wrong ones."""
 
+import functools
 import math
 from dataclasses import dataclass
 
@@ -282,6 +283,39 @@ beside = jit(lambda x, n: {"sum": jnp.dot(x, x), "mean": jnp.dot(x, x) / n})
 right(
     "03.4", lambda x: float(beside(np.pad(x, (64 - len(x), 0)), len(x))["sum"]), beside
 )
+
+
+class Sums:
+    """Its instances are functions without a name, with a constant of their own."""
+
+    def __call__(self, x):
+        with minijax.ensure_compile_time_eval():
+            one = jnp.cumsum(jnp.ones(64))[0]  # a program, while this one is traced
+        return jnp.dot(one * x, x)
+
+
+unnamed = jit(functools.partial(Sums()))
+right("03.4", lambda x: unnamed(np.pad(x, (0, 64 - len(x)))), unnamed)
+chained = jit(lambda x: x)
+wrong(
+    "03.4",
+    "itself does not",
+    lambda x: unnamed(chained(np.pad(x, (0, 64 - len(x))))),
+    chained,
+)
+
+
+def test_the_judge_of_03_4_changes_nothing_of_the_function_that_it_watches():
+    seen = []
+
+    def padded(x):
+        seen.append((type(tail), tail.__call__.__func__, *sorted(vars(tail))))
+        return tail(np.pad(x, (0, 64 - len(x))))
+
+    before = type(tail), tail.__call__.__func__, *sorted(vars(tail))
+    assert grading.chapter("03").grade_padding(padded, tail) is None
+    assert {*seen} == {before}
+
 
 # 03.5: ten calls that hit.
 PUZZLES = grading.chapter("03").PUZZLES

@@ -514,10 +514,10 @@ class PartitionedProgram(LibraryProgram):
             inputs[position] = spread_buffer(inputs[position], sharding)
         if self.constants:
             inputs = self.constants + inputs
+        arrays = [*map(wrap_as, self.launch(inputs), self.out_avals, self.placed)]
         if events.subscribers:
-            events.emit("execute", program=self)
-        results = self.launch(inputs)
-        return list(map(wrap_as, results, self.out_avals, self.placed))
+            events.emit("execute", program=self, results=arrays)
+        return arrays
 
 
 def _completed(
