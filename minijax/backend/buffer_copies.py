@@ -168,15 +168,6 @@ def shards(buffer: Any, part_aval: Any = None) -> list[tuple[Any, Any]]:
     ]
 
 
-def check_memory_kind(kind: str | None, devices: Any) -> str | None:
-    """The memory kind itself, or the devices' default one for None.
-
-    Raises:
-      ValueError: if the devices have no memory of this kind.
-    """
-    return runtime._jax.check_and_canonicalize_memory_kind(kind, devices)
-
-
 class ShardingOfSeveral(runtime.Sharding):
     """The base of shardings that may have several devices."""
 

@@ -171,7 +171,7 @@ def get_backend(platform: Any = None) -> Any:
     """
     if platform is None:
         return next(iter(backends().values()))
-    return backends()[platform] if isinstance(platform, str) else platform
+    return platform if isinstance(platform, _jax.Client) else backends()[str(platform)]
 
 
 def devices(backend: Any = None) -> list[Any]:
@@ -200,6 +200,18 @@ class Sharding(_jax.Sharding):
     _internal_device_list: Any = None
 
 
+def check_memory_kind(kind: str | None, devices: Any) -> str | None:
+    """The memory kind itself, or the devices' default one for None.
+
+    Raises:
+      ValueError: if the devices have no memory of this kind.
+    """
+    name = (
+        None if kind is None else str(kind)
+    )  # jaxlib's cast fails for what is no text
+    return _jax.check_and_canonicalize_memory_kind(name, devices)
+
+
 class SingleDeviceSharding(Sharding):
     """The whole array on one device.
 
@@ -215,11 +227,11 @@ class SingleDeviceSharding(Sharding):
 
     def __init__(self, device: Any, *, memory_kind: str | None = None) -> None:
         super().__init__()
+        if not isinstance(device, _jax.Device):
+            raise TypeError(f"Expected one of minijax.devices(), got {device!r}.")
         self._device = device
         self._internal_device_list = DeviceList((device,))
-        self.memory_kind = _jax.check_and_canonicalize_memory_kind(
-            memory_kind, self._internal_device_list
-        )
+        self.memory_kind = check_memory_kind(memory_kind, self._internal_device_list)
 
     def _to_xla_hlo_sharding(self, num_dimensions: int) -> Any:
         return replicated

@@ -62,7 +62,14 @@ def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Leaf]) -> Any:
 
     Raises ValueError when their number is not that of the structure.
     """
-    return treedef.unflatten(leaves)
+    return checked_treedef(treedef).unflatten(leaves)
+
+
+def checked_treedef(treedef: Any) -> PyTreeDef:
+    """`treedef` itself; TypeError for what is no structure of a tree."""
+    if not isinstance(treedef, pytree.PyTreeDef):
+        raise TypeError(f"Expected what tree.structure(x) gives, got {treedef!r}.")
+    return treedef
 
 
 def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Leaf]:

@@ -20,12 +20,11 @@ from minijax.compile.jit_api import jit
 from minijax.core.array import Array
 from minijax.custom_derivatives import custom_jvp
 from minijax.numpy import promotion
-from minijax.numpy.arguments import index_of
 from minijax.numpy.index.indicators import one_hot as one_hot
 from minijax.numpy.reduce.moments import count_elements
 from minijax.numpy.reduce.softmax_family import Axis
 from minijax.numpy.reduce.softmax_family import softmax as softmax
-from minijax.primitives.shape.slicing import checked_axis
+from minijax.primitives.shape.slicing import checked_size
 from minijax.scipy.special import logsumexp
 from minijax.typing import ArrayLike
 
@@ -248,7 +247,7 @@ def glu(x: ArrayLike, axis: int = -1) -> Array:
         AssertionError: the size of `axis` is odd.
     """
     x = promotion.ensure_arraylike("glu", x)
-    size = x.shape[checked_axis(index_of(axis, "an axis"), x.shape)]
+    size = checked_size(axis, x.shape)
     # An AssertionError, since that is what callers of JAX catch.
     assert size % 2 == 0, (
         f"glu halves axis {axis}, so its size must be divisible by 2, but it is {size}."

@@ -26,6 +26,7 @@ from minijax import random
 from minijax.core import dtypes, language
 from minijax.core.array import Array
 from minijax.numpy.boundaries import introduce
+from minijax.primitives.shape.slicing import checked_size
 from minijax.support import element_types
 from minijax.typing import ArrayLike, DTypeLike
 
@@ -145,9 +146,7 @@ def truncated_normal(
 
 
 def _size(shape: Sequence[int], axes: Axes) -> int:
-    if isinstance(axes, int):
-        return shape[axes]
-    return math.prod([shape[axis] for axis in axes])
+    return math.prod([checked_size(axis, shape) for axis in np.atleast_1d(axes)])
 
 
 def _compute_fans(
@@ -361,7 +360,7 @@ def orthogonal(
             raise ValueError("orthogonal initializer requires at least a 2D shape")
         if 0 in shape:
             return jnp.zeros(shape, dtype=dtype)
-        columns = shape[column_axis]
+        columns = checked_size(column_axis, shape)
         rows = math.prod(shape) // columns
         q = random.orthogonal(key, rows, (), dtype, columns)
         q = jnp.reshape(q, (*np.delete(shape, column_axis), columns))

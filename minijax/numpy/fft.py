@@ -20,7 +20,7 @@ from minijax.core.array import Array
 from minijax.numpy.arguments import index_of, index_tuple
 from minijax.numpy.arraylike import ensure_arraylike
 from minijax.numpy.promotion import promote_dtypes_inexact
-from minijax.primitives.shape.slicing import checked_axis
+from minijax.primitives.shape.slicing import checked_size
 from minijax.programs.linear_algebra import fourier
 from minijax.programs.linear_algebra.fourier import FftType
 from minijax.support.element_types import to_inexact_dtype
@@ -158,10 +158,6 @@ rfft, rfft2, rfftn = _makers("rfft", FftType.RFFT, "The transform of real number
 irfft, irfft2, irfftn = _makers("irfft", FftType.IRFFT, "The inverse, real,")
 
 
-def _size(x: Any, axis: Any) -> int:
-    return x.shape[checked_axis(index_of(axis, "an axis"), x.shape)]
-
-
 def hfft(
     a: Any, n: int | None = None, axis: int = -1, norm: str | None = None
 ) -> Array:
@@ -169,7 +165,7 @@ def hfft(
     x = jnp.conj(a)
     if isinstance(axis, (list, tuple)):
         return _along_one("hfft", FftType.IRFFT, x, n, axis, norm)
-    length = (_size(x, axis) - 1) * 2 if n is None else n
+    length = (checked_size(axis, x.shape) - 1) * 2 if n is None else n
     return _along_one("hfft", FftType.IRFFT, x, n, axis, norm) * length
 
 
@@ -179,7 +175,10 @@ def ihfft(
     """The inverse of `hfft`: half of the transform of real numbers."""
     x = jnp.asarray(a)
     out = _along_one("ihfft", FftType.RFFT, x, n, axis, norm)
-    return jnp.conj(out) * (1 / (_size(x, axis) if n is None else n))
+    n = checked_size(axis, x.shape) if n is None else n
+    if n == 0:
+        raise ValueError(f"ihfft needs one number at least, got shape {x.shape}.")
+    return jnp.conj(out) * (1 / n)
 
 
 def _check_numbers(name: str, n: Any, d: Any) -> None:
@@ -213,7 +212,8 @@ def rfftfreq(n: int, d: Any = 1.0, *, dtype: Any = None, device: Any = None) -> 
 def _rolled(name: str, x: Any, axes: Any, sign: int) -> Array:
     x = ensure_arraylike(name, x)
     axes = index_tuple(range(x.ndim) if axes is None else axes)
-    return jnp.roll(x, [sign * (_size(x, axis) // 2) for axis in axes], axes)
+    shifts = [sign * (checked_size(axis, x.shape) // 2) for axis in axes]
+    return jnp.roll(x, shifts, axes)
 
 
 def fftshift(x: Any, axes: None | int | Sequence[int] = None) -> Array:

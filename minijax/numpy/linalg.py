@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import functools
 import itertools
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any, ParamSpec
 
@@ -19,7 +18,7 @@ from minijax import numpy as jnp
 from minijax.compile.jit_api import jit
 from minijax.core import dtypes
 from minijax.core.array import Array
-from minijax.numpy.arguments import canonicalize_axis
+from minijax.numpy.arguments import canonicalize_axis, index_of
 from minijax.numpy.arraylike import (
     check_arraylike,
     ensure_arraylike,
@@ -27,32 +26,24 @@ from minijax.numpy.arraylike import (
 )
 from minijax.numpy.math import elementary_functions, ufuncs
 from minijax.numpy.products import contractions, einstein
-from minijax.numpy.products import factoring as _factoring
+
+# fmt: off
+# isort: off
+from minijax.numpy.products.factoring import (  # noqa: F401
+    cholesky, det, eig, eigh, eigvals, eigvalsh, inexact, inv, matrix_rank, pinv, qr,
+    slogdet, solve, svd, svdvals, tensorinv, tensorsolve,
+)
+# isort: on
+# fmt: on
 from minijax.numpy.promotion import promote_dtypes_inexact
 from minijax.numpy.reduce import reductions
 from minijax.numpy.shapes import diagonals, shaping
 from minijax.numpy.shapes.broadcasting import broadcast_to
 from minijax.primitives.linear.matmul_precision import Precision
+from minijax.primitives.shape.slicing import checked_size
 from minijax.primitives.shape.squeezing import expand_dims
 
 P = ParamSpec("P")
-
-cholesky = _factoring.cholesky
-det = _factoring.det
-eig = _factoring.eig
-eigh = _factoring.eigh
-eigvals = _factoring.eigvals
-eigvalsh = _factoring.eigvalsh
-inv = _factoring.inv
-matrix_rank = _factoring.matrix_rank
-pinv = _factoring.pinv
-qr = _factoring.qr
-slogdet = _factoring.slogdet
-solve = _factoring.solve
-svd = _factoring.svd
-svdvals = _factoring.svdvals
-tensorinv = _factoring.tensorinv
-tensorsolve = _factoring.tensorsolve
 
 # --------------------------------------------------------------------------
 # Norms
@@ -189,7 +180,7 @@ def matrix_power(a: Any, n: int) -> Array:
             f"matrix_power takes square matrices [..., n, n], got {array.shape}."
         )
     try:
-        n = operator.index(n)
+        n = index_of(n, "n of matrix_power")
     except TypeError as error:
         raise TypeError(f"exponent must be an integer, got {n}") from error
     if n == 0:
@@ -250,7 +241,7 @@ def multi_dot(arrays: Sequence[Any], *, precision: Any = None) -> Array:
 
 
 def _lstsq(a: Any, b: Any, rcond: Any, *, numpy_resid: bool = False) -> tuple:
-    if a.shape[0] != b.shape[0]:
+    if a.shape[:1] != b.shape[:1]:
         raise ValueError(
             f"Leading dimensions of input arrays must match, got {a.shape}, {b.shape}"
         )
@@ -301,7 +292,7 @@ def lstsq(
 
     Raises ValueError if the first sizes differ, TypeError for other ranks.
     """
-    a, b = _factoring.inexact("lstsq", a, b)
+    a, b = inexact("lstsq", a, b)
     if numpy_resid:
         return _lstsq(a, b, rcond, numpy_resid=True)
     return _jitted_lstsq(a, b, rcond)
@@ -344,10 +335,10 @@ def cond(x: Any, p: Any = None) -> Array:
 def cross(x1: Any, x2: Any, /, *, axis: int = -1) -> Array:
     """Vector products of vectors of length three along `axis`."""
     x1, x2 = ensure_arraylike("jnp.linalg.cross", x1, x2)
-    if x1.shape[axis] != 3 or x2.shape[axis] != 3:
+    if not checked_size(axis, x1.shape) == checked_size(axis, x2.shape) == 3:
         raise ValueError(
             "Both input arrays must be (arrays of) 3-dimensional vectors, but they "
-            f"have {x1.shape[axis]=} and {x2.shape[axis]=}"
+            f"have shapes {x1.shape} and {x2.shape} with {axis=}"
         )
     return contractions.cross(x1, x2, axis=axis)
 

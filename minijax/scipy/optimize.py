@@ -17,6 +17,8 @@ from minijax import numpy as jnp
 from minijax.core.api import value_and_grad
 from minijax.core.array import Array
 from minijax.core.dtypes import finfo
+from minijax.numpy.arguments import check_rank
+from minijax.numpy.arraylike import ensure_arraylike
 from minijax.primitives.linear.matmul_precision import Precision
 
 _SUFFICIENT, _CURVATURE = 1e-4, 0.9  # Wolfe's conditions
@@ -228,14 +230,16 @@ def minimize(
         `line_search_maxiter` (10).
 
     Raises:
-      TypeError: `args` is not a tuple.
-      ValueError: another method.
+      TypeError: `args` is not a tuple, or `x0` not an array.
+      ValueError: another method, or `x0` is not a vector.
       NotImplementedError: JAX's experimental L-BFGS.
     """
     if not isinstance(args, tuple):
         raise TypeError(f"minimize: args must be a tuple, got {type(args).__name__}.")
-    if method.lower() == "l-bfgs-experimental-do-not-rely-on-this":
+    if str(method).lower() == "l-bfgs-experimental-do-not-rely-on-this":
         raise NotImplementedError("minimize has no L-BFGS: use method='BFGS'.")
-    if method.lower() != "bfgs":
+    if str(method).lower() != "bfgs":
         raise ValueError(f"minimize: the method is 'BFGS', got {method!r}.")
+    x0 = ensure_arraylike("minimize", x0)
+    check_rank("minimize", 1, 1, x0=x0)
     return _minimize_bfgs(lambda x: fun(x, *args), x0, **(options or {}))

@@ -21,6 +21,7 @@ from minijax.core.trees import (
     IsLeaf,
     KeyPath,
     PyTreeDef,
+    checked_treedef,
     default_registry,
     none_leaf_registry,
     tree_flatten,
@@ -78,10 +79,10 @@ def tree_transpose(
     """
     leaves, treedef = tree_flatten(pytree_to_transpose)
     if inner_treedef is None:
-        first = outer_treedef.flatten_up_to(pytree_to_transpose)[0]
+        first = checked_treedef(outer_treedef).flatten_up_to(pytree_to_transpose)[0]
         inner_treedef = tree_structure(first)
-    inner_size = inner_treedef.num_leaves
-    outer_size = outer_treedef.num_leaves
+    inner_size = checked_treedef(inner_treedef).num_leaves
+    outer_size = checked_treedef(outer_treedef).num_leaves
     if treedef.num_leaves != inner_size * outer_size:
         expected = outer_treedef.compose(inner_treedef)
         raise TypeError(
@@ -168,7 +169,7 @@ def is_tree_node(typ: type) -> bool:
 
 def build_tree(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
     """A tree of lists and tuples in the shape of `treedef` (`from_iterable_tree`)."""
-    return treedef.from_iterable_tree(leaves)
+    return checked_treedef(treedef).from_iterable_tree(leaves)
 
 
 # ---- structures ---------------------------------------------------------------------
@@ -176,17 +177,17 @@ def build_tree(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
 
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     """The structure of a tuple whose items have the given structures."""
-    return pytree.treedef_tuple(default_registry, list(treedefs))
+    return pytree.treedef_tuple(default_registry, [*map(checked_treedef, treedefs)])
 
 
 def treedef_children(treedef: PyTreeDef) -> list[PyTreeDef]:
     """The structures of the items of the root node."""
-    return treedef.children()
+    return checked_treedef(treedef).children()
 
 
 def treedef_is_leaf(treedef: PyTreeDef) -> bool:
     """Whether a structure is one node: a leaf, or an empty container."""
-    return treedef.num_nodes == 1
+    return checked_treedef(treedef).num_nodes == 1
 
 
 def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Hashable]:

@@ -5,7 +5,6 @@ In JAX: `numpy/index/indexing.py`.
 
 from __future__ import annotations
 
-import operator
 import string
 from typing import Any
 
@@ -15,7 +14,7 @@ from minijax import lax
 from minijax.compile.jit_api import jit
 from minijax.core import dtypes
 from minijax.core.array import Array
-from minijax.numpy.arguments import canonicalize_axis, index_dtype
+from minijax.numpy.arguments import canonicalize_axis, index_dtype, index_of
 from minijax.numpy.arraylike import ensure_arraylike
 from minijax.numpy.index import indexing, indicators
 from minijax.numpy.math import clipping, ufuncs
@@ -43,7 +42,7 @@ def take(
     the ends, "wrap" counts on from zero. Negative indices count from the end, except
     with "clip". Raises IndexError for an empty axis.
     """
-    axis = None if axis is None else operator.index(axis)
+    axis = None if axis is None else index_of(axis, "axis")
     options = {"unique_indices": unique_indices, "fill_value": fill_value}
     options["indices_are_sorted"] = indices_are_sorted
     return _take(a, indices, axis, out, mode, **options)

@@ -26,6 +26,7 @@ from minijax.numpy.shapes.broadcasting import _where as where
 from minijax.numpy.shapes.broadcasting import broadcast_to
 from minijax.numpy.shapes.joining import concatenate
 from minijax.numpy.shapes.shaping import moveaxis, ravel, reshape
+from minijax.primitives.shape.slicing import checked_size
 
 
 @jit(static_argnames=("n", "axis"))
@@ -204,7 +205,7 @@ def unwrap(
     array, period = ensure_arraylike("unwrap", array, period)
     if dtypes.issubdtype(array.dtype, np.complexfloating):
         raise ValueError("jnp.unwrap does not support complex inputs.")
-    if array.shape[axis] == 0:
+    if checked_size(axis, array.shape) == 0:
         return array
     if discont is None:
         discont = period / 2

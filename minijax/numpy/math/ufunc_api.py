@@ -7,7 +7,6 @@ In JAX: `numpy/math/ufunc_api.py`.
 """
 
 import math
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -17,7 +16,7 @@ from minijax import lax
 from minijax.compile.jit_api import eval_shape, jit
 from minijax.core import dtypes
 from minijax.core.array import Array
-from minijax.numpy.arguments import canonicalize_axis, check_rank
+from minijax.numpy.arguments import canonicalize_axis, check_rank, index_of
 from minijax.numpy.promotion import as_array, check_arraylike
 from minijax.numpy.shapes.broadcasting import _where, broadcast_to
 from minijax.transforms.vectorization import vmap
@@ -57,9 +56,9 @@ class ufunc:
         self._reduce = reduce
         self._accumulate = accumulate
         self._at = at
-        self._nin = operator.index(nin)
-        self._nout = operator.index(nout)
-        self._nargs = self._nin if nargs is None else operator.index(nargs)
+        self._nin = index_of(nin, "nin")
+        self._nout = index_of(nout, "nout")
+        self._nargs = self._nin if nargs is None else index_of(nargs, "nargs")
         self._identity = identity
         self._associative = associative
 

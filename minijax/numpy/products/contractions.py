@@ -25,6 +25,7 @@ from minijax.numpy.reduce import reducing, reductions
 from minijax.numpy.shapes import creation, diagonals, vectorizing
 from minijax.numpy.shapes.broadcasting import _where as where
 from minijax.numpy.shapes.shaping import expand_dims, moveaxis, ravel, reshape
+from minijax.primitives.shape.slicing import checked_size
 from minijax.support import element_types
 
 # The options of a product that are a part of the cache key.
@@ -216,12 +217,11 @@ def vecdot(
     Raises ValueError when the lengths along `axis` differ.
     """
     x1, x2 = ensure_arraylike("jnp.vecdot", x1, x2)
-    if x1.shape[axis] != x2.shape[axis]:
+    if checked_size(axis, x1.shape) != checked_size(axis, x2.shape):
         raise ValueError(
             f"axes must match; got shapes {x1.shape} and {x2.shape} with axis={axis}"
         )
-    x1 = moveaxis(x1, axis, -1)
-    x2 = moveaxis(x2, axis, -1)
+    x1, x2 = (moveaxis(x, axis, -1) for x in (x1, x2))
     inner_product = functools.partial(
         vdot, precision=precision, preferred_element_type=preferred_element_type
     )

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import functools
 import math
-import operator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +19,7 @@ from minijax.compile.jit_api import jit
 from minijax.core import arithmetic as elementwise
 from minijax.core import shaping
 from minijax.core.array import Array
+from minijax.numpy.arguments import check_rank, index_of
 from minijax.numpy.arraylike import ensure_arraylike
 from minijax.numpy.promotion import promote_dtypes_inexact
 from minijax.primitives.linear.matmul_precision import Precision
@@ -244,6 +244,7 @@ def pinv(
 @jit(static_argnames=("hermitian",))
 def _pinv(a: Any, rtol: Any = None, hermitian: bool = False) -> Array:
     (a,) = inexact("pinv", a)
+    check_rank("pinv", 2, np.inf, a=a)
     rows, columns = a.shape[-2:]
     if 0 in (rows, columns):
         return jnp.empty((*a.shape[:-2], columns, rows), a.dtype)
@@ -285,7 +286,7 @@ def tensorinv(a: Any, ind: int = 2) -> Array:
     Raises ValueError if the products of the two groups of sizes differ.
     """
     array = ensure_arraylike("tensorinv", a)
-    ind = operator.index(ind)
+    ind = index_of(ind, "ind of tensorinv")
     if ind <= 0:
         raise ValueError(f"ind must be a positive integer; got {ind=}")
     first, rest = array.shape[:ind], array.shape[ind:]

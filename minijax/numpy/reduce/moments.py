@@ -21,7 +21,7 @@ from minijax.numpy.reduce import reducing, reduction_options
 from minijax.numpy.reduce.reductions import sum
 from minijax.numpy.shapes.broadcasting import _where, broadcast_to
 from minijax.numpy.shapes.creation import constant
-from minijax.primitives.shape.slicing import checked_axis
+from minijax.primitives.shape.slicing import checked_size
 from minijax.support import element_types
 from minijax.typing import ArrayLike
 
@@ -62,7 +62,7 @@ def count_elements(
     size = 1
     for each in axis if isinstance(axis, (tuple, list)) else (axis,):
         is_name = isinstance(each, str)
-        size *= lax.axis_size(each) if is_name else a.shape[checked_axis(each, a.shape)]
+        size *= lax.axis_size(each) if is_name else checked_size(each, a.shape)
     return constant(size, dtype)
 
 

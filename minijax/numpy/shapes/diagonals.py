@@ -3,7 +3,6 @@
 In JAX: `numpy/lax_numpy.py`.
 """
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -159,7 +158,7 @@ def vander(x: Any, N: int | None = None, increasing: bool = False) -> Array:
     """
     x = promotion.ensure_arraylike("vander", x)
     arguments.check_rank("vander", 1, 1, x=x)
-    N = x.shape[0] if N is None else operator.index(N)
+    N = x.shape[0] if N is None else arguments.index_of(N, "N of vander")
     if N < 0:
         raise ValueError("N must be nonnegative")
     exponents = lax.iota(x.dtype, N)

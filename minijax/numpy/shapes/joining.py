@@ -18,7 +18,7 @@ from minijax.numpy import arguments, arraylike, promotion
 from minijax.numpy.boundaries import inline_jit
 from minijax.numpy.reduce.reducing import refuse_out
 from minijax.numpy.shapes import creation, shaping
-from minijax.primitives.shape.slicing import checked_axis
+from minijax.primitives.shape.slicing import checked_size
 from minijax.transforms.vectorization import vmap
 
 # --------------------------------------------------------------------------
@@ -193,7 +193,7 @@ def append(arr: Any, values: Any, axis: int | None = None) -> Array:
 def _split(name: str, ary: Any, sections: Any, axis: int = 0) -> list[Array]:
     array = arraylike.ensure_arraylike(name, ary)
     axis = arguments.static_index(axis, f"in jax.numpy.{name} argument `axis`")
-    size = array.shape[checked_axis(axis, array.shape)]
+    size = checked_size(axis, array.shape)
     context = f"in jax.numpy.{name} argument 1"
     is_list = isinstance(sections, (tuple, list))
     if is_list or (shaping.is_single_array(sections) and sections.ndim > 0):

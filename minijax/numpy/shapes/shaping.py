@@ -21,7 +21,6 @@ from minijax.numpy.arguments import (
     canonicalize_axis,
     check_rank,
     concrete_or_error,
-    index_of,
     index_tuple,
     shape_tuple,
     static_index,
@@ -227,7 +226,7 @@ def swapaxes(a: Any, axis1: int, axis2: int) -> Array:
     """`a` with two axes exchanged; raises IndexError for an axis out of bounds."""
     array = arraylike.ensure_arraylike("swapaxes", a)
     order = list(range(array.ndim))
-    one, two = (checked_axis(index_of(a), array.shape) for a in (axis1, axis2))
+    one, two = (checked_axis(a, array.shape) for a in (axis1, axis2))
     order[one], order[two] = order[two], order[one]
     return lax.transpose(array, order)
 

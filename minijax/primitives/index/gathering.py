@@ -37,7 +37,7 @@ from minijax.primitives.index.index_vectors import (
 from minijax.primitives.index.scatter_family import scatter_add
 from minijax.primitives.reduce import reductions
 from minijax.primitives.shape import broadcasting, joining
-from minijax.primitives.shape.slicing import checked_axis
+from minijax.primitives.shape.slicing import checked_size
 from minijax.primitives.shape.squeezing import expand_dims
 from minijax.values.symbolic_sizes import is_symbolic, size_or_array
 
@@ -381,9 +381,7 @@ def index_take(src: Any, idxs: Sequence[Any], axes: Sequence[int]) -> Any:
     columns = [expand_dims(index, (1,)) for index in idxs]
     indices = joining.concatenate(columns, 1)
     # `%` as arrays have it: with the sign of the divisor.
-    sizes = expand_dims(
-        np.array([shape[checked_axis(axis, shape)] for axis in axes]), (0,)
-    )
+    sizes = expand_dims(np.array([checked_size(axis, shape) for axis in axes]), (0,))
     return gather(
         src,
         indices % sizes,

@@ -322,8 +322,8 @@ def bind_scatter(
         update_jaxpr=program[0],
         update_consts=program[1],
         dimension_numbers=dimension_numbers,
-        indices_are_sorted=indices_are_sorted,
-        unique_indices=unique_indices,
+        indices_are_sorted=bool(indices_are_sorted),
+        unique_indices=bool(unique_indices),
         mode=index_vectors.GatherScatterMode.from_any(mode),
     )
 

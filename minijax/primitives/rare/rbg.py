@@ -78,12 +78,13 @@ def rng_bit_generator(
 
     Raises:
         TypeError: another dtype.
+        ValueError: no such algorithm.
     """
     shape = canonicalize_shape(shape)
     dtype = element_types.check_and_canonicalize_user_dtype(dtype, "rng_bit_generator")
     if dtype not in UINT_DTYPES.values():
         raise TypeError(f"rng_bit_generator: unsupported dtype {dtype}")
-    params = {"shape": shape, "dtype": dtype, "algorithm": algorithm}
+    params = {"shape": shape, "dtype": dtype, "algorithm": RandomAlgorithm(algorithm)}
     cut = final_sharding(out_sharding, "rng_bit_generator")
     return tuple(rng_bit_generator_p.bind(key, **params, out_sharding=cut))
 

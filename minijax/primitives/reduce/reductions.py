@@ -23,7 +23,7 @@ from minijax.core.shaping import convert_element_type, reshape
 from minijax.core.sums import reduce_sum, reduction, zero
 from minijax.primitives.elementwise import comparing, extrema
 from minijax.primitives.shape import broadcasting, padding, slicing
-from minijax.primitives.shape.squeezing import squeeze
+from minijax.primitives.shape.squeezing import indices_of, squeeze
 from minijax.support import element_types
 
 # ----------------------------------------------------------------------------------
@@ -151,7 +151,7 @@ def reduce_prod(operand: Any, axes: Sequence[int]) -> Any:
       ValueError: when an axis is named twice or does not exist.
       TypeError: when the entries are no numbers.
     """
-    return reduce_prod_p.bind(operand, axes=tuple(axes))
+    return reduce_prod_p.bind(operand, axes=indices_of(axes, "axes"))
 
 
 # ----------------------------------------------------------------------------------
@@ -188,7 +188,7 @@ def reduce_max(operand: Any, axes: Sequence[int]) -> Any:
     Raises:
       ValueError: when an axis is named twice or does not exist.
     """
-    return reduce_max_p.bind(operand, axes=tuple(axes))
+    return reduce_max_p.bind(operand, axes=indices_of(axes, "axes"))
 
 
 reduce_min_p = extremum_reduction("reduce_min", "minimum", highest, np.minimum)
@@ -200,7 +200,7 @@ def reduce_min(operand: Any, axes: Sequence[int]) -> Any:
     Raises:
       ValueError: when an axis is named twice or does not exist.
     """
-    return reduce_min_p.bind(operand, axes=tuple(axes))
+    return reduce_min_p.bind(operand, axes=indices_of(axes, "axes"))
 
 
 # ----------------------------------------------------------------------------------
@@ -233,7 +233,7 @@ def reduce_and(operand: Any, axes: Sequence[int]) -> Any:
       ValueError: when an axis is named twice or does not exist.
       TypeError: when the entries are neither booleans nor integers.
     """
-    return reduce_and_p.bind(operand, axes=tuple(axes))
+    return reduce_and_p.bind(operand, axes=indices_of(axes, "axes"))
 
 
 def reduce_or(operand: Any, axes: Sequence[int]) -> Any:
@@ -243,7 +243,7 @@ def reduce_or(operand: Any, axes: Sequence[int]) -> Any:
       ValueError: when an axis is named twice or does not exist.
       TypeError: when the entries are neither booleans nor integers.
     """
-    return reduce_or_p.bind(operand, axes=tuple(axes))
+    return reduce_or_p.bind(operand, axes=indices_of(axes, "axes"))
 
 
 def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
@@ -253,7 +253,7 @@ def reduce_xor(operand: Any, axes: Sequence[int]) -> Any:
       ValueError: when an axis is named twice or does not exist.
       TypeError: when the entries are neither booleans nor integers.
     """
-    return reduce_xor_p.bind(operand, axes=tuple(axes))
+    return reduce_xor_p.bind(operand, axes=indices_of(axes, "axes"))
 
 
 # ----------------------------------------------------------------------------------

@@ -176,11 +176,7 @@ def sort(
     if not isinstance(operand, Sequence):
         if num_keys != 1:
             raise ValueError(f"num_keys={num_keys} must equal 1 for a single operand.")
-        dimension = canonicalize_axis(dimension, get_aval(operand).ndim)
-        (out,) = sort_p.bind(
-            operand, dimension=dimension, is_stable=is_stable, num_keys=1
-        )
-        return out
+        return sort((operand,), dimension, is_stable)[0]
     if not operand:
         raise TypeError("Sort requires at least one operand, got an empty sequence.")
     if not 1 <= num_keys <= len(operand):
@@ -189,10 +185,9 @@ def sort(
             f"{len(operand)}."
         )
     dimension = canonicalize_axis(dimension, get_aval(operand[0]).ndim)
+    stable = bool(is_stable)
     return tuple(
-        sort_p.bind(
-            *operand, dimension=dimension, is_stable=is_stable, num_keys=num_keys
-        )
+        sort_p.bind(*operand, dimension=dimension, is_stable=stable, num_keys=num_keys)
     )
 
 
@@ -205,10 +200,7 @@ def sort_key_val(
       TypeError: when the shapes differ.
       ValueError: when the dimension does not exist.
     """
-    dimension = canonicalize_axis(dimension, get_aval(keys).ndim)
-    keys, values = sort_p.bind(
-        keys, values, dimension=dimension, is_stable=is_stable, num_keys=1
-    )
+    keys, values = sort((keys, values), dimension, is_stable)
     return keys, values
 
 

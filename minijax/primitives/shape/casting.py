@@ -6,7 +6,6 @@ In JAX: `lax/lax.py`.
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,8 @@ from minijax.core.array import Array
 from minijax.core.language import ShapedArray, get_aval
 from minijax.core.rules import Shape
 from minijax.core.shaping import convert_element_type_to
+from minijax.primitives.shape.squeezing import index_of
 from minijax.support import element_types
-from minijax.values.concrete import concrete_or_error
 
 
 def asarray(x: Any) -> Any:
@@ -190,14 +189,10 @@ def reduce_precision(operand: Any, exponent_bits: int, mantissa_bits: int) -> An
       ValueError: when `exponent_bits` is not positive or `mantissa_bits` negative.
       TypeError: when the operand's entries are no floats.
     """
-    exponent_bits = concrete_or_error(
-        operator.index, exponent_bits, "exponent_bits argument of lax.reduce_precision"
-    )
-    mantissa_bits = concrete_or_error(
-        operator.index, mantissa_bits, "mantissa_bits argument of lax.reduce_precision"
-    )
     return reduce_precision_p.bind(
-        operand, exponent_bits=exponent_bits, mantissa_bits=mantissa_bits
+        operand,
+        exponent_bits=index_of(exponent_bits, "exponent_bits"),
+        mantissa_bits=index_of(mantissa_bits, "mantissa_bits"),
     )
 
 

@@ -7,7 +7,6 @@ In JAX: `lax/lax.py`.
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,7 +19,7 @@ from minijax.core.language import ShapedArray, canonicalize_dim, get_aval, physi
 from minijax.core.rules import Shape, Zero, def_linear, instantiate, not_mapped
 from minijax.primitives import families
 from minijax.primitives.shape.casting import asarray
-from minijax.primitives.shape.squeezing import canonicalize_axis
+from minijax.primitives.shape.squeezing import canonicalize_axis, index_of
 
 # XLA's CPU compiler is slow with very many operands: they are joined in a tree.
 _MOST_OPERANDS = 16
@@ -121,7 +120,7 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Any:
         raise ValueError("concatenate requires a non-empty sequences of arrays")
     if len(operands) == 1 and isinstance(operands[0], Array):
         return operands[0]
-    return concatenate_p.bind(*operands, dimension=operator.index(dimension))
+    return concatenate_p.bind(*operands, dimension=index_of(dimension, "dimension"))
 
 
 # ----------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ In JAX: `lax/lax.py`.
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +16,7 @@ from minijax.core.avals import canonicalize_dim
 from minijax.core.language import ShapedArray
 from minijax.core.rules import Shape, def_linear
 from minijax.core.shaping import reshape, shape_of
+from minijax.primitives.shape.squeezing import indices_of
 
 
 def collapse(
@@ -92,7 +92,7 @@ def rev(operand: Any, dimensions: Sequence[int]) -> Any:
     Raises:
       TypeError: when an axis does not exist or is named twice.
     """
-    return rev_p.bind(operand, dimensions=tuple(operator.index(d) for d in dimensions))
+    return rev_p.bind(operand, dimensions=indices_of(dimensions, "dimensions"))
 
 
 # ----------------------------------------------------------------------------------

@@ -17,7 +17,7 @@ from minijax.core.rules import NullAccumulator, Shape, scalar_like
 from minijax.core.state import state
 from minijax.primitives.refs.mutable_arrays import RefAccumulator
 from minijax.primitives.shape import padding
-from minijax.primitives.shape.squeezing import squeeze
+from minijax.primitives.shape.squeezing import index_of, squeeze
 
 # ----------------------------------------------------------------------------------
 # slice
@@ -194,10 +194,15 @@ def slice(
 
 def checked_axis(axis: Any, shape: Sequence[int]) -> int:
     """`axis` as an int; IndexError for one that an array of this shape lacks."""
-    axis = int(axis)
+    axis = index_of(axis, "an axis")
     if not -len(shape) <= axis < len(shape):
         raise IndexError(f"axis {axis} is out of bounds for shape {tuple(shape)}.")
     return axis
+
+
+def checked_size(axis: Any, shape: Sequence[int]) -> int:
+    """The size along `axis`; errors as of `checked_axis`."""
+    return shape[checked_axis(axis, shape)]
 
 
 def slice_in_dim(

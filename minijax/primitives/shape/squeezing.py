@@ -25,6 +25,13 @@ def index_of(value: Any, what: str = "an axis, a size or a shift") -> int:
     return operator.index(value)
 
 
+def indices_of(values: Any, what: str) -> tuple[int, ...]:
+    """`values` as Python integers; TypeError if they are no sequence of integers."""
+    if not np.iterable(values):
+        raise TypeError(f"{what} must be a sequence of integers, got {values!r}.")
+    return tuple(index_of(value, what) for value in values)
+
+
 def canonicalize_axis(axis, rank: int) -> int:
     """An axis counted from the front; ValueError if there is no such axis."""
     axis = index_of(axis, "an axis")
@@ -39,11 +46,11 @@ def expand_dims(array, dimensions: Sequence[int]) -> Any:
     Raises:
       ValueError: when a place is named twice or lies outside of the result.
     """
-    old = shape_of(array)
+    old, dimensions = shape_of(array), indices_of(dimensions, "dimensions")
     rank = len(old) + len(dimensions)
     places = [canonicalize_axis(axis, rank) for axis in dimensions]
     if len(set(places)) != len(places):
-        raise ValueError(f"repeated axis in lax.expand_dims: {tuple(dimensions)}")
+        raise ValueError(f"repeated axis in lax.expand_dims: {dimensions}")
     shape = list(old)
     for place in sorted(places):
         shape.insert(place, 1)
@@ -90,7 +97,8 @@ def squeeze(array, dimensions: Sequence[int]) -> Any:
       ValueError: when an axis does not exist, is named twice, or is longer than 1.
     """
     rank = get_aval(array).ndim
-    dimensions = tuple(sorted(canonicalize_axis(axis, rank) for axis in dimensions))
+    axes = indices_of(dimensions, "dimensions")
+    dimensions = tuple(sorted(canonicalize_axis(axis, rank) for axis in axes))
     if not dimensions and isinstance(array, Array):
         return array
     return squeeze_p.bind(array, dimensions=dimensions)

@@ -125,7 +125,7 @@ def schur(
     """
     return schur_p.bind(
         x,
-        compute_schur_vectors=compute_schur_vectors,
+        compute_schur_vectors=bool(compute_schur_vectors),
         sort_eig_vals=sort_eig_vals,
         select_callable=select_callable,
     )

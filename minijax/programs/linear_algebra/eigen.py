@@ -19,7 +19,7 @@ from minijax.core.rules import Shape
 from minijax.primitives.elementwise import complex_numbers
 from minijax.primitives.reduce.reductions import argmax
 from minijax.primitives.shape import broadcasting
-from minijax.primitives.shape.squeezing import expand_dims
+from minijax.primitives.shape.squeezing import expand_dims, index_of
 from minijax.programs.linear_algebra.decompositions import (
     Native,
     call_native,
@@ -41,6 +41,7 @@ from minijax.programs.linear_algebra.matrices import (
     eye,
     is_complex,
     matmul,
+    pair,
     real_dtype,
     symmetrized,
     transposed,
@@ -83,6 +84,14 @@ def _inverse_gaps(w: Any, exponent: bool) -> Any:
     return elementwise.div(np.array(1, w.dtype)[()], gaps) - ones
 
 
+def _count(subset: Any, size: int) -> int:
+    """How many values `subset_by_index` asks for: all unless it is given."""
+    if subset is None:
+        return size
+    first, end = pair("subset_by_index is a pair (first, end)", subset)
+    return index_of(end, "subset_by_index") - index_of(first, "subset_by_index")
+
+
 def _all_of(subset: Any, size: int, what: str) -> None:
     if subset is not None and tuple(subset) != (0, size):
         raise NotImplementedError(
@@ -97,10 +106,8 @@ def _all_of(subset: Any, size: int, what: str) -> None:
 
 
 def _eigh_shapes(shape: Shape, *, subset_by_index, **_) -> list[Shape]:
-    size = count = square("eigh", shape)[0]
-    if subset_by_index is not None:
-        count = subset_by_index[1] - subset_by_index[0]
-    return [(size, count), (count,)]
+    count = _count(subset_by_index, square("eigh", shape)[0])
+    return [(shape[0], count), (count,)]
 
 
 def _eigh_options(platform: str) -> Callable[..., dict[str, Any]]:
@@ -111,8 +118,8 @@ def _eigh_options(platform: str) -> Callable[..., dict[str, Any]]:
         _all_of(subset_by_index, aval.shape[-1], "eigh")
         if algorithm not in known:
             raise NotImplementedError(
-                f"{algorithm.value.upper()} implementation is not supported on "
-                f"{platform}: leave `implementation` out."
+                f"eigh: implementation={algorithm} is not supported on {platform}: "
+                "leave it out."
             )
         if platform == "cpu":
             return {"mode": letter("V"), **triangle(lower)}
@@ -291,8 +298,8 @@ def eig(
         )
     return eig_p.bind(
         x,
-        compute_left_eigenvectors=compute_left_eigenvectors,
-        compute_right_eigenvectors=compute_right_eigenvectors,
+        compute_left_eigenvectors=bool(compute_left_eigenvectors),
+        compute_right_eigenvectors=bool(compute_right_eigenvectors),
         enable_eigvec_derivs=enable_eigvec_derivs,
         implementation=implementation,
     )
@@ -307,11 +314,10 @@ def _svd_shapes(
     shape: Shape, *, full_matrices, compute_uv, subset_by_index, **_
 ) -> list:
     rows, columns = shape
-    rank = min_dim(rows, columns)
-    if subset_by_index is not None:
-        if full_matrices and tuple(subset_by_index) != (0, rank):
-            raise ValueError("full_matrices and subset_by_index cannot both be set")
-        rank = min_dim(rank, subset_by_index[1] - subset_by_index[0])
+    most = min_dim(rows, columns)
+    rank = min_dim(most, _count(subset_by_index, most))
+    if full_matrices and tuple(subset_by_index or (0, most)) != (0, most):
+        raise ValueError("full_matrices and subset_by_index cannot both be set")
     if not compute_uv:
         return [(rank,)]
     left, right = (rows, columns) if full_matrices else (rank, rank)
@@ -470,7 +476,7 @@ def svd(
     result = svd_p.bind(
         x,
         full_matrices=full_matrices,
-        compute_uv=compute_uv,
+        compute_uv=bool(compute_uv),
         subset_by_index=subset_by_index,
         algorithm=algorithm,
     )

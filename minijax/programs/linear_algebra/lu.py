@@ -24,6 +24,7 @@ from minijax.primitives.reduce.sorting import sort_key_val
 from minijax.primitives.shape import broadcasting
 from minijax.primitives.shape.ordering import stop_gradient
 from minijax.primitives.shape.padding import pad
+from minijax.primitives.shape.squeezing import index_of
 from minijax.programs.control_flow.fori_loops import fori_loop
 from minijax.programs.control_flow.solves import custom_linear_solve
 from minijax.programs.linear_algebra.decompositions import (
@@ -90,7 +91,8 @@ def _permutation_on_gpu(ctx, pivots, **params) -> list:
 
 def lu_pivots_to_permutation(pivots: Any, permutation_size: int) -> Any:
     """The permutation [..., permutation_size] that row exchanges [..., k] amount to."""
-    return lu_pivots_to_permutation_p.bind(pivots, permutation_size=permutation_size)
+    size = index_of(permutation_size, "permutation_size")
+    return lu_pivots_to_permutation_p.bind(pivots, permutation_size=size)
 
 
 # ----------------------------------------------------------------------------------

@@ -21,6 +21,15 @@ from minijax.primitives.linear.matmul_precision import Precision
 from minijax.primitives.shape import broadcasting
 
 
+def pair(told: str, given: Any) -> Any:
+    """The two parts of a pair; JAX's exceptions for what is none."""
+    try:
+        first, second = given
+    except (TypeError, ValueError) as error:
+        raise type(error)(f"{told}, got {given!r}.") from None
+    return first, second
+
+
 def is_complex(x: Any) -> bool:
     """Whether an array, or its type, is complex."""
     return dtypes.issubdtype(x.dtype, np.complexfloating)
@@ -54,8 +63,8 @@ def adjoint(x: Any) -> Any:
 
 def symmetrized(x: Any) -> Any:
     """Half the sum of each matrix and its adjoint; TypeError if it is not square."""
-    if x.ndim < 2 or x.shape[-1] != x.shape[-2]:
-        raise TypeError(f"Matrices must be square, [..., n, n], got shape {x.shape}.")
+    if len(shape := get_aval(x).shape) < 2 or shape[-1] != shape[-2]:
+        raise TypeError(f"Matrices must be square, [..., n, n], got shape {shape}.")
     return (x + adjoint(x)) / 2
 
 

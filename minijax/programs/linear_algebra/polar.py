@@ -80,11 +80,11 @@ def qdwh(
       ValueError: fewer rows than columns.
       NotImplementedError: `dynamic_shape` is given.
     """
-    if x.shape[0] < x.shape[1]:
-        raise ValueError(f"qdwh takes no fewer rows than columns, got {x.shape}.")
+    if x.ndim != 2 or x.shape[0] < x.shape[1]:
+        raise ValueError(f"qdwh takes x [m, n] with m >= n, got shape {x.shape}.")
     if dynamic_shape is not None:
         raise NotImplementedError("qdwh takes no dynamic_shape: slice x before it.")
-    most = 10 if max_iterations is None else max_iterations
+    most = 10 if max_iterations is None else int(max_iterations)
     eps = float(finfo(x.dtype).eps) if eps is None else eps
     enough = (5 * eps) ** (1 / 3)
     # The geometric mean of two norms bounds the largest singular value.

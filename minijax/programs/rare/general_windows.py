@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from minijax.core import arithmetic as elementwise
-from minijax.core import autodiff, partial_eval, shaping, sums
+from minijax.core import autodiff, partial_eval, sums
 from minijax.core.language import (
     ClosedJaxpr,
     Jaxpr,
@@ -168,9 +168,10 @@ def reduce_window(
         raise ValueError("reduce_window must have at least one operand.")
     shape = get_aval(operands[0]).shape
     ones = (1,) * len(window_dimensions)
-    window_strides = ones if window_strides is None else tuple(window_strides)
-    base_dilation = ones if base_dilation is None else tuple(base_dilation)
-    window_dilation = ones if window_dilation is None else tuple(window_dilation)
+    steps = window_strides, base_dilation, window_dilation
+    window_strides, base_dilation, window_dilation = (
+        ones if step is None else tuple(step) for step in steps
+    )
     if isinstance(padding, str):
         padding = padtype_to_pads(
             dilated_shape(shape, base_dilation),
@@ -180,7 +181,7 @@ def reduce_window(
         )
     params = {
         "window_dimensions": tuple(window_dimensions),
-        "window_strides": tuple(window_strides),
+        "window_strides": window_strides,
         "padding": tuple(tuple(pair) for pair in padding),
         "base_dilation": base_dilation,
         "window_dilation": window_dilation,
@@ -191,7 +192,6 @@ def reduce_window(
             return tree_unflatten(tree, [known.bind(operands[0], **params)])
 
     dtypes_in = [get_aval(x).dtype for x in operands]
-    starts = [shaping.convert_element_type(s, d) for s, d in zip(starts, dtypes_in)]
     scalars = tuple(ShapedArray((), dtype) for dtype in dtypes_in)
     closed, out_tree = trace_scalars(computation, scalars, tree)
     if out_tree != tree:

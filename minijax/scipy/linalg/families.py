@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from minijax import numpy as jnp
 from minijax.compile.jit_api import jit
 from minijax.core.array import Array
 from minijax.core.dtypes import default_float_dtype
+from minijax.numpy.arguments import index_of
 from minijax.numpy.arraylike import check_arraylike
 from minijax.numpy.promotion import promote_args_inexact, promote_dtypes
 from minijax.scipy.linalg.solving import check_choice
@@ -179,7 +179,7 @@ def convolution_matrix(a: Any, n: int, mode: str = "full") -> Array:
     Raises:
       ValueError: `n` is not positive, `a` is empty or a number, or an unknown `mode`.
     """
-    n = operator.index(n)
+    n = index_of(n, "n of convolution_matrix")
     check_arraylike("convolution_matrix", a)
     a = jnp.asarray(a)
     if n <= 0 or a.ndim == 0 or a.shape[-1] < 1:
@@ -272,7 +272,7 @@ def helmert(n: int, full: bool = False) -> Array:
 @jit(static_argnames=("n", "dtype"))
 def hadamard(n: int, dtype: Any = int) -> Array:
     """[n, n] of 1 and -1 with orthogonal rows, for a power of two; else ValueError."""
-    if n < 1 or n & (n - 1):
+    if index_of(n, "n of hadamard") < 1 or n & (n - 1):
         raise ValueError(f"hadamard: n must be a positive power of 2, got {n}.")
     out = jnp.ones((1, 1), dtype=dtype)
     while out.shape[0] < n:

@@ -14,6 +14,8 @@ from minijax import numpy as jnp
 from minijax.compile.jit_api import jit
 from minijax.core.array import Array
 from minijax.core.dtypes import finfo
+from minijax.core.signatures import check_callable
+from minijax.numpy.arguments import check_rank, index_of
 from minijax.programs.linear_algebra.matrices import (
     adjoint,
     complex_dtype,
@@ -175,7 +177,7 @@ def sqrtm(A: Any, blocksize: int = 1) -> Array:
 
     NotImplementedError for a `blocksize` above 1.
     """
-    if blocksize > 1:
+    if index_of(blocksize, "blocksize of sqrtm") > 1:
         raise NotImplementedError("sqrtm: blocksize must be 1; leave it out.")
     return _sqrtm(jnp.asarray(A))
 
@@ -259,6 +261,7 @@ def funm(A: Any, func: Callable[[Array], Array], disp: bool = True) -> Any:
     Raises:
       ValueError: the matrix is not square.
     """
+    check_callable(func, "funm")
     A = jnp.asarray(A)
     if A.ndim != 2 or A.shape[0] != A.shape[1]:
         raise ValueError(f"funm takes one square matrix, got shape {A.shape}.")
@@ -307,6 +310,7 @@ def solve_sylvester(
       ValueError: sizes that do not fit, or another method.
     """
     A, B, C = inexact(A, B, C)
+    check_rank("solve_sylvester", 2, np.inf, A=A, B=B, C=C)
     m, n = C.shape[-2:]
     if A.shape[-2:] != (m, m) or B.shape[-2:] != (n, n):
         raise ValueError(

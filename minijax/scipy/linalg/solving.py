@@ -19,10 +19,11 @@ from minijax.compile.jit_api import jit
 from minijax.core.array import Array
 from minijax.lax import linalg as lax_linalg
 from minijax.lax import stop_gradient
+from minijax.numpy.arguments import check_rank
 from minijax.numpy.promotion import promote_dtypes_inexact
 from minijax.programs.control_flow.solves import custom_linear_solve
 from minijax.programs.linear_algebra.lu import lu_solve as apply_lu
-from minijax.programs.linear_algebra.matrices import adjoint, complex_dtype
+from minijax.programs.linear_algebra.matrices import adjoint, complex_dtype, pair
 from minijax.programs.linear_algebra.qr import geqp3_p, geqrf
 from minijax.transforms.vectorization import vmap
 
@@ -54,15 +55,6 @@ def check_choice(argument: str, given: Any, *choices: Any) -> None:
     if given not in choices:
         told = " or ".join(map(repr, choices))
         raise ValueError(f"{argument} is {told}, got {given!r}.")
-
-
-def _pair(told: str, given: Any) -> Any:
-    """The two parts of a pair; JAX's exceptions for what is none."""
-    try:
-        first, second = given
-    except (TypeError, ValueError) as error:
-        raise type(error)(f"{told}, got {given!r}.") from None
-    return first, second
 
 
 def inexact(*arrays: Any) -> list[Any]:
@@ -130,7 +122,7 @@ def cho_solve(
     check_finite: bool = True,
 ) -> Array:
     """The solution x of `a x = b`, from `cho_factor(a)`."""
-    c, lower = _pair("c_and_lower is the pair that cho_factor returns", c_and_lower)
+    c, lower = pair("c_and_lower is the pair that cho_factor returns", c_and_lower)
     return _cho_solve(c, b, lower)
 
 
@@ -219,7 +211,7 @@ def lu_solve(
     check_finite: bool = True,
 ) -> Array:
     """The solution x of `a x = b`, `aᵀ x = b` or `aᴴ x = b`, for `trans` 0, 1, 2."""
-    factors, pivots = _pair("lu_and_piv is the pair that lu_factor returns", lu_and_piv)
+    factors, pivots = pair("lu_and_piv is the pair that lu_factor returns", lu_and_piv)
     factors, b = inexact(factors, b)
     permutation = lax_linalg.lu_pivots_to_permutation(pivots, factors.shape[-2])
     solve_one = functools.partial(apply_lu, trans=trans)
@@ -283,6 +275,8 @@ def qr_multiply(
     conjugate is meant. Raises ValueError for another mode and sizes that do not fit.
     """
     a, c = inexact(a, c)
+    check_rank("qr_multiply", 2, np.inf, a=a)
+    check_rank("qr_multiply", 1, np.inf, c=c)
     check_choice("qr_multiply: mode", mode, "right", "left")
     is_vector = c.ndim == 1
     if is_vector:
@@ -308,8 +302,8 @@ def qr_multiply(
     if m > n and mode == "left":
         c = jnp.pad(c, [(0, 0)] * len(batch) + [(0, m - k), (0, 0)])
     c = c.mT if conjugate else c
-    left = (mode == "left") != conjugate
-    product = lax_linalg.ormqr(r, taus, c, left=left, transpose=conjugate)
+    left = (mode == "left") != bool(conjugate)
+    product = lax_linalg.ormqr(r, taus, c, left=left, transpose=bool(conjugate))
     product = product.mT if conjugate else product
     product = product[..., :k] if mode == "right" else product
     product = product.ravel() if is_vector else product
@@ -396,7 +390,7 @@ def hessenberg(
     check_finite: bool = True,
 ) -> Any:
     """H with zeros below the first subdiagonal; with `calc_q` (H, Q), `a = Q H Qᴴ`."""
-    if jnp.shape(a)[-1] == 0:
+    if 0 in jnp.shape(a)[-1:]:
         empty = jnp.zeros_like(a)
         return (empty, empty) if calc_q else empty
     reduced, taus = lax_linalg.hessenberg(a)

@@ -11,6 +11,7 @@ from minijax import numpy as jnp
 from minijax.compile.jit_api import jit
 from minijax.core.array import Array
 from minijax.core.dtypes import finfo
+from minijax.numpy.arguments import check_rank
 
 _STEPS_FOR_VECTORS = 5
 
@@ -131,6 +132,7 @@ def eigh_tridiagonal(
             "eigh_tridiagonal: d and e must have one dtype, of 32 bits and more, got "
             f"{alpha.dtype} and {beta.dtype}."
         )
+    check_rank("eigh_tridiagonal", 1, 1, d=alpha, e=beta)
     n = alpha.shape[0]
     if n <= 1:
         values = jnp.real(alpha)

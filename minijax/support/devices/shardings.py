@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from minijax.backend import hlo_parts
-from minijax.backend.buffer_copies import ShardingOfSeveral, check_memory_kind
+from minijax.backend.buffer_copies import ShardingOfSeveral
 from minijax.backend.sharding_methods import Index, Shape
 from minijax.core.runtime import (
     DeviceList,
@@ -28,6 +28,7 @@ from minijax.core.runtime import (
     Sharding,
     SingleDeviceSharding,
     _hlo,
+    check_memory_kind,
     replicated,
 )
 from minijax.support.devices.mesh import AbstractMesh, AxisType, Mesh

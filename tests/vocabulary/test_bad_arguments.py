@@ -1,0 +1,142 @@
+"""Arguments of the wrong kind: one sentence that names the argument, or what it is.
+
+JAX refuses each of these calls too, most of them with an error of an inner line. Only
+where its class says more than that (an IndexError for an axis) is the class JAX's.
+"""
+
+import numpy as np
+import pytest
+
+import minijax
+from minijax import lax
+from minijax import numpy as jnp
+from minijax import scipy as sp
+from minijax.nn import initializers
+from minijax.sharding import SingleDeviceSharding
+
+V, A = np.arange(3, dtype=np.float32), np.ones((3, 3), np.float32)
+SHAPE, KEY = (3, 4), minijax.random.key(0)
+VECTOR, MATRIX = "must have 1 dimension, got", "must have at least 2 dimensions, got"
+
+# What is called, the class of its error, and a part of the sentence.
+CALLS = {
+    # Ranks: `check_rank` of numpy/arguments.py.
+    "searchsorted": (lambda: jnp.searchsorted(A, V), ValueError, f"a {VECTOR}"),
+    "digitize": (lambda: jnp.digitize(V, A), ValueError, f"bins {VECTOR}"),
+    "rot90": (lambda: jnp.rot90(V), ValueError, f"m {MATRIX}"),
+    "ix_": (lambda: jnp.ix_(A, V), ValueError, r"args\[0\] " + VECTOR),
+    "triu": (lambda: jnp.triu(V), ValueError, f"m {MATRIX}"),
+    "diagonal": (lambda: jnp.diagonal(V), ValueError, f"a {MATRIX}"),
+    "vander": (lambda: jnp.vander(A), ValueError, f"x {VECTOR}"),
+    "meshgrid": (lambda: jnp.meshgrid(A), ValueError, VECTOR),
+    "diff": (lambda: jnp.diff(1.0), ValueError, "at least 1 dimension, got"),
+    "reduceat": (lambda: jnp.add.reduceat(V, A), ValueError, f"indices {VECTOR}"),
+    "convolve": (lambda: jnp.convolve(A, V), ValueError, VECTOR),
+    "roots": (lambda: jnp.roots(A), ValueError, f"p {VECTOR}"),
+    "polyadd": (lambda: jnp.polyadd(1.0, V), ValueError, "at least 1 dimension, got"),
+    "pinv": (lambda: jnp.linalg.pinv(7.0), ValueError, f"a {MATRIX}"),
+    "qr_multiply": (lambda: sp.linalg.qr_multiply(V, V), ValueError, f"a {MATRIX}"),
+    "qr_multiply c": (lambda: sp.linalg.qr_multiply(A, 7.0), ValueError, "c must have"),
+    "sylvester": (
+        lambda: sp.linalg.solve_sylvester(A, A, V),
+        ValueError,
+        f"C {MATRIX}",
+    ),
+    "tridiagonal": (
+        lambda: sp.linalg.eigh_tridiagonal(A, V),
+        ValueError,
+        f"d {VECTOR}",
+    ),
+    # Axes, sizes and flags.
+    "vecdot": (lambda: jnp.vecdot(7.0, V), IndexError, "axis -1 is out of bounds"),
+    "cross": (lambda: jnp.linalg.cross(V, V, axis="a"), TypeError, "'a' is not an int"),
+    "unwrap": (lambda: jnp.unwrap(7.0), IndexError, "axis -1 is out of bounds"),
+    "slice": (lambda: lax.slice_in_dim(V, 0, 1, 1, None), TypeError, "None is not an"),
+    "reduce_max": (lambda: lax.reduce_max(V, 0), TypeError, "axes must be a sequence"),
+    "expand_dims": (lambda: lax.expand_dims(V, 0), TypeError, "dimensions must be"),
+    "precision": (lambda: lax.reduce_precision(V, 2.5, 3), TypeError, "exponent_bits"),
+    "glorot": (lambda: draw(in_axis=7), IndexError, "axis 7 is out of bounds"),
+    "glorot none": (lambda: draw(out_axis=None), TypeError, "None is not an integer"),
+    "orthogonal": (
+        lambda: initializers.orthogonal(column_axis="a")(KEY, SHAPE),
+        TypeError,
+        "'a' is not an integer",
+    ),
+    "hadamard": (lambda: sp.linalg.hadamard("a"), TypeError, "n of hadamard"),
+    "ihfft": (lambda: jnp.fft.ihfft(V[:0]), ValueError, "one number at least"),
+    "eigh": (
+        lambda: lax.linalg.eigh(A, subset_by_index=7),
+        TypeError,
+        "subset_by_index is a pair",
+    ),
+    "eigh on a CPU": (
+        lambda: lax.linalg.eigh(A, implementation=7),
+        NotImplementedError,
+        "implementation=7 is not supported",
+    ),
+    # Numbers where matrices must stand.
+    "cholesky": (lambda: lax.linalg.cholesky(7.0), TypeError, r"got shape \(\)"),
+    "hessenberg": (lambda: sp.linalg.hessenberg(7.0), TypeError, "rank of at least 2"),
+    "qdwh": (lambda: lax.linalg.qdwh(V), ValueError, "m >= n, got shape"),
+    "lstsq": (lambda: jnp.linalg.lstsq(7.0, V), ValueError, r"got \(\), \(3,\)"),
+    # Things that are no function, no structure of a tree, no device.
+    "funm": (lambda: sp.linalg.funm(A, 7), TypeError, "callable value, got 7"),
+    "minimize": (lambda: minimum([1.0]), TypeError, "<class 'list'>"),
+    "minimize x0": (lambda: minimum(7.0), ValueError, f"x0 {VECTOR}"),
+    "minimize method": (lambda: minimum(V, 7), ValueError, "method is 'BFGS', got 7"),
+    "unflatten": (lambda: minijax.tree.unflatten(7, [1]), TypeError, "got 7"),
+    "tree transpose": (lambda: minijax.tree.transpose(7, 7, [1]), TypeError, "got 7"),
+    "treedefs": (lambda: minijax.tree_util.treedef_tuple([7]), TypeError, "got 7"),
+    "children": (lambda: minijax.tree_util.treedef_children(7), TypeError, "got 7"),
+    "backend": (lambda: minijax.devices(7), RuntimeError, "Unknown backend 7"),
+    "no device": (lambda: SingleDeviceSharding(7), TypeError, r"devices\(\), got 7"),
+    "memory kind": (lambda: kept_in(7), ValueError, "Got memory kind: 7"),
+    "algorithm": (lambda: bits(algorithm=77), ValueError, "77 is not a valid"),
+    "windows": (
+        lambda: lax.reduce_window(V, 7, lax.add, (2,), (1,), "VALID"),
+        TypeError,
+        "init_value dtypes must match",
+    ),
+}
+
+
+def draw(**axes):
+    return initializers.glorot_normal(**axes)(KEY, SHAPE)
+
+
+def minimum(x0, method="BFGS"):
+    return sp.optimize.minimize(lambda x: (x**2).sum(), x0, method=method)
+
+
+def kept_in(kind):
+    return SingleDeviceSharding(minijax.devices()[0], memory_kind=kind)
+
+
+def bits(**options):
+    return lax.rng_bit_generator(np.zeros(4, np.uint32), (2,), **options)
+
+
+@pytest.mark.parametrize("name", CALLS)
+def test_the_sentence_names_the_argument(name):
+    call, error, words = CALLS[name]
+    with pytest.raises(error, match=words):
+        call()
+
+
+def test_jit_refuses_a_backend_and_a_device_that_are_none():
+    for options in ({"backend": 7}, {"device": 7}):
+        with (
+            pytest.warns(DeprecationWarning),
+            pytest.raises((RuntimeError, TypeError), match=" 7"),
+        ):
+            minijax.jit(lambda x: x, **options)(V)
+
+
+def test_flags_are_truth_values():
+    """What is written to XLA and LAPACK is True or False, whatever was given."""
+    assert len(jnp.linalg.svd(A, compute_uv=-1)) == 3
+    assert len(lax.linalg.schur(A, compute_schur_vectors="yes")) == 2
+    np.testing.assert_array_equal(lax.sort(V, is_stable=7), V)
+    numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
+    added = lax.scatter_add(V, np.zeros((1, 1), int), V[1:2], numbers, unique_indices=7)
+    np.testing.assert_array_equal(added, [1, 1, 2])
