@@ -317,6 +317,10 @@ class Tall(Picture):
         for place in range(40 if self.low else 8):
             y = 60 * place + (260 if self.low else 10)
             scene.box(width - 160, y, 140, 40, key="boxes", tell="a box")
+        # Nothing but a line in the third, yet it fills the picture.
+        if self.low is None:
+            for x in range(20, width, 30):
+                scene.arrow((x, 0), (x, 2400))
         return scene
 
     def frame(self):
@@ -326,14 +330,26 @@ class Tall(Picture):
 
 
 @pytest.mark.parametrize("low", [False, True])
-def test_the_map_stands_where_it_covers_fewer_marks(show, low):
+def test_the_map_stands_in_a_corner_where_nothing_is_drawn(show, low):
     page = show(Tall(low))
     pane = page.locator(".mj-scene-pane").bounding_box()
-    at = page.locator(".mj-map svg").bounding_box()
+    at = page.locator("div.mj-map svg").bounding_box()
     middle = at["y"] + at["height"] / 2 - pane["y"]
     assert (middle < pane["height"] / 2) == low
     assert pane["y"] <= at["y"]
     assert at["y"] + at["height"] <= pane["y"] + pane["height"]
+    assert not page.locator("button.mj-map").is_visible()
+
+
+def test_a_map_without_a_free_corner_is_seen_on_demand(show):
+    page = show(Tall(None))
+    page.locator("button.mj-map").wait_for(state="visible")
+    small = page.locator("div.mj-map > svg")
+    assert not small.is_visible()
+    page.locator("button.mj-map").click()
+    assert small.is_visible()
+    page.locator("button.mj-map").click()
+    assert not small.is_visible()
 
 
 @pytest.mark.parametrize("dark", [False, True])

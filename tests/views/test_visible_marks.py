@@ -184,8 +184,8 @@ def test_what_is_lit_is_seen_after_the_page_was_narrow(show):
 
 MAP = """() => {
   const pane = document.querySelector(".mj-scene-pane");
-  const map = pane.querySelector(".mj-map svg").getBoundingClientRect();
-  const part = pane.querySelector(".mj-map svg > rect").getBoundingClientRect();
+  const map = pane.querySelector("div.mj-map svg").getBoundingClientRect();
+  const part = pane.querySelector("div.mj-map svg > rect").getBoundingClientRect();
   return {
     map: [map.x, map.y, map.width, map.height],
     part: (part.top + part.bottom) / 2 - map.top,
@@ -214,7 +214,7 @@ def test_a_large_picture_has_a_map(show):
 
 def test_a_picture_that_fits_has_no_map(show):
     page = show(states.STATES["graph"](), reduced=True)
-    maps = page.locator(".mj-map")
+    maps = page.locator("div.mj-map")
     assert all(not maps.nth(i).is_visible() for i in range(maps.count()))
 
 

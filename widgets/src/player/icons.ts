@@ -11,6 +11,7 @@ const PATHS: Record<string, string> = {
   play: "fM4 2.5 13 8l-9 5.5z",
   stop: "fM4 3h3v10H4zM9 3h3v10H9z",
   whole: "M2.5 6V2.5H6M10 2.5h3.5V6M13.5 10v3.5H10M6 13.5H2.5V10",
+  map: "M2.5 2.5h11v11h-11zM8 8h5.5M8 8v5.5",
   search: "M7 2.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9zM10.5 10.5 14 14",
 };
 

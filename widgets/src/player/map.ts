@@ -1,6 +1,6 @@
 // A small map: the whole of a picture that its pane shows in part, and which part.
 
-import { bounds, element, every, listen, set, svgElement } from "./dom";
+import { bounds, element, every, flag, listen, set, svgElement } from "./dom";
 import { max } from "./numbers";
 
 /** How much larger than its pane a picture is that gets a map. */
@@ -11,6 +11,31 @@ const LEAST_ROOM = 400;
 const SIDE = 96;
 /** The height of a pane's title, in pixels. */
 export const TITLE = 24;
+/** How far from the edge of its pane the map stands, and from what is drawn. */
+const GAP = 8;
+const EDGE = 4;
+/** So far apart are the points of a line that are looked at. */
+const APART = 5;
+
+function meet(one: DOMRect, other: DOMRect): boolean {
+  return one.left < other.right && one.right > other.left && one.top < other.bottom && one.bottom > other.top;
+}
+
+/** Whether something of a mark is in a box of the window. What is filled is in all of the
+ *  box around it; of the ground under other marks, and of what lights up, the line is. */
+function isIn(part: Element, box: DOMRect): boolean {
+  if (!meet(bounds(part), box)) return false;
+  const { fill, stroke } = (part as SVGElement).style;
+  const isHalo = part.matches(".mj-halo");
+  if (!isHalo && !/none|panel/.test(fill)) return true;
+  const line = part as SVGGeometryElement;
+  const matrix = line.getScreenCTM()!;
+  for (let at = stroke || (isHalo && part.matches(".mj-on *")) ? line.getTotalLength() : -1; at >= 0; at -= APART) {
+    const { x, y } = line.getPointAtLength(at).matrixTransform(matrix);
+    if (meet(new DOMRect(x, y), box)) return true;
+  }
+  return false;
+}
 
 export class SmallMap {
   private holder = element("div", "mj-map");
@@ -21,12 +46,17 @@ export class SmallMap {
   #drawn = "";
   #box!: DOMRect;
   #frame = "";
+  #corner = "";
 
-  constructor(private section: HTMLElement) {
+  constructor(
+    private section: HTMLElement,
+    private root: HTMLElement,
+  ) {
     set(this.holder, "aria-hidden", "true");
     set(this.small, "preserveAspectRatio", "none");
     this.holder.append(this.small);
     listen(section, "scroll", () => this.#follow());
+    listen(section, "scrollend", () => this.#place());
     for (const name of ["pointerdown", "pointermove"] as const) {
       listen(this.holder, name, (event) => event.buttons && this.#go(event));
     }
@@ -59,18 +89,34 @@ export class SmallMap {
       set(small, "height", max(24, height * scale));
       this.#box = bounds(small);
     }
-    // It stands below, or above where it covers fewer marks, those that are lit before all.
-    const marks = every(picture, "text,.mj-mark,.mj-on *").map(bounds);
-    const { right, top } = bounds(section);
-    const { width: w, height: h } = this.#box;
-    const under = (bottom: number): number => {
-      const low = top + section.clientHeight - bottom;
-      return marks.filter((mark) => mark.right > right - w && mark.bottom > low - h && mark.top < low).length;
-    };
-    const [best] = [8, section.clientHeight - h - TITLE].sort((a, b) => under(a) - under(b));
+    this.#place();
     this.#follow();
-    const low = `${best}px`;
-    if (small.style.bottom !== low) small.style.bottom = low;
+  }
+
+  /** It stands in a corner where nothing is drawn. Where there is none, it is not seen
+   *  unless the reader asks for it. */
+  #place(): void {
+    const { section, holder, small } = this;
+    // Under the pointer it stays.
+    if (!this.#picture || holder.hidden || holder.matches(":hover")) return;
+    const marks = every(this.#picture, ".mj-mark").map((mark) => [bounds(mark), mark] as const);
+    const { left, top } = bounds(section);
+    const { width, height } = this.#box;
+    const right = section.clientWidth - width - GAP;
+    const low = section.clientHeight - height - GAP;
+    const corners: [number, number][] = [[right, low], [right, TITLE], [GAP, low], [GAP, TITLE]];
+    const isFree = ([x, y]: [number, number]): boolean => {
+      const box = new DOMRect(left + x - EDGE, top + y - EDGE, width + 2 * EDGE, height + 2 * EDGE);
+      return !marks.some(([all, mark]) => meet(all, box) && [...mark.children].some((part) => isIn(part, box)));
+    };
+    // Where it stands already it stays if it can.
+    const [x, y] = corners.sort((one) => (one.join() === this.#corner ? -1 : 0)).find(isFree) ?? [];
+    flag(holder, "covers", x === undefined);
+    const button = this.root.querySelector<HTMLElement>("button.mj-map");
+    if (x === undefined && button) button.hidden = false;
+    this.#corner = [x ?? right, y ?? low].join();
+    small.style.left = `${x ?? right}px`;
+    small.style.bottom = `${section.clientHeight - height - (y ?? low)}px`;
   }
 
   /** The frame stands around what the pane shows. */

@@ -202,7 +202,7 @@ export class Player {
     const bar = element("div", "mj-bar");
     set(bar, "role", "toolbar");
     label(bar, "steps");
-    const { state } = this;
+    const { root, state } = this;
     this.#slider.type = "range";
     this.#slider.max = String(state.lastStep);
     label(this.#slider, "step");
@@ -256,6 +256,11 @@ export class Player {
     if (this.frame.panes.some((pane) => pane.scene) && document.fullscreenEnabled) {
       bar.append(this.#button("whole", "", "whole screen", () => this.#wholeScreen()));
     }
+    // Where a picture leaves its small map no corner.
+    const map = this.#button("map", "", "small map", () => set(map, "aria-pressed", root.classList.toggle("mj-maps")));
+    flag(map, "map");
+    map.hidden = true;
+    bar.append(map);
     bar.append(
       this.#button("text", "text", "show as text", () => this.#toggleText()),
       this.#button("help", "?", "keys", () => this.#toggle("help", this.#help)),

@@ -193,7 +193,7 @@ export class ScenePane {
     private stage: Stage,
   ) {
     // What is drawn is chosen when all panes stand there: until then it has more room.
-    this.#map = new SmallMap(section);
+    this.#map = new SmallMap(section, root);
     onWidth(root, () => this.#wide, () => {
       this.#fitted = Infinity;
       section.style.maxHeight = "";

@@ -213,9 +213,9 @@ stroke-linecap:round;stroke-linejoin:round}
 ?svg text{font:12px ${CODE};fill:&text}
 ?.pane.scene-pane{max-height:max(620px,100vh - 180px)}
 .live.with-strip .pane{max-height:max(360px,100vh - 400px)}
-.map{position:sticky;bottom:0;left:0;height:0}
-?.map svg{position:absolute;right:8px;|&base;border:1px solid &line;overflow:hidden;cursor:pointer;touch-action:none}
-?.map svg:not(:hover){opacity:.8}
+div.map{position:sticky;bottom:0;left:0;height:0}
+?div.map>svg{position:absolute;|&base;border:1px solid &line;overflow:hidden;cursor:pointer;touch-action:none}
+.live:not(.maps) .covers{<none}
 ?.map .halo{<none}
 ?.map>svg>rect{fill:&value-wash;fill-opacity:.5;stroke:&value;vector-effect:non-scaling-stroke}
 .live:fullscreen{overflow:auto}
