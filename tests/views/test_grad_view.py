@@ -31,6 +31,17 @@ COUNTED = [
 ]
 
 
+def helper(a):
+    e = jnp.exp(a)
+    return e * 2
+
+
+def named_by_hand(x):
+    b = jnp.sin(x)
+    c = helper(b) * b
+    return jnp.sum(c)
+
+
 @pytest.mark.parametrize(
     "make, args", COUNTED, ids=lambda x: getattr(x, "__name__", "")
 )
@@ -126,10 +137,19 @@ def test_first_frame_is_the_finished_picture_with_the_sum():
 def test_without_a_sum_the_largest_residual_is_shown():
     frame = see.grad(network, LAYERS, shape(8, 64), shape(8, 64)).frame()
     assert frame.telling == len(frame.steps) - 1
-    assert frame.steps[-1].label == "largest residual: d"
+    assert frame.steps[-1].label == "largest residual: e"
     assert (
-        "d = tanh c: mul's transpose needs its other factor" in frame.steps[-1].detail
+        "e = tanh d: mul's transpose needs its other factor" in frame.steps[-1].detail
     )
+
+
+def test_values_have_no_name_that_the_users_code_gives_to_others():
+    """Of the function, and of one that it calls: `b` would be taken for theirs."""
+    view = see.grad(named_by_hand, np.ones(3, np.float32))
+    program = view.recording.program
+    names = {name for row in program.rows for name in row.results}
+    assert names and not names & {"a", "b", "c", "e"} and "d" in names
+    assert "d is used twice" in view.recording.headline
 
 
 def test_where_nothing_is_kept_the_last_cotangent_is_shown_first():

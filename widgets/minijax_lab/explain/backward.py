@@ -29,6 +29,7 @@ from minijax_lab.explain.backward_rows import (
     Transposed,
     formula,
 )
+from minijax_lab.explain.calls import variables_of
 from minijax_lab.explain.foreign_programs import ForeignProgram, taken
 from minijax_lab.explain.leaf_values import rows_or_means
 from minijax_lab.explain.recording import (
@@ -148,7 +149,7 @@ def recorded(
     """The recording, with the texts and names that only who looks at it needs, and with
     what arrays hold for the arguments given; `why` says of others that they are not."""
     sources = Sources()
-    letters = letters_without(call.names)
+    letters = letters_without([*call.names, *variables_of(call.function)])
     facts = Facts(linearized, call.names, sources, letters)
     told = Program(facts, transposed)
     program = told.facts("", "", 1, call.differentiated)

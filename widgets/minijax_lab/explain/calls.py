@@ -7,9 +7,11 @@ text, a function), are fixed; the others are traced.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import inspect
 import re
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -17,7 +19,9 @@ from minijax.compile.jit_api import make_jaxpr
 from minijax.compile.titles import title_of, titles
 from minijax.core.jit import JitFunction
 from minijax.core.language import ClosedJaxpr
+from minijax.core.source_info import is_user_filename
 from minijax.core.trees import tree_leaves
+from minijax_lab.explain.recording import is_installed
 
 # `params['layer3']['w']`: the argument, and the first step of the way from it.
 ROOT = re.compile(r"[^\[.]+")
@@ -182,3 +186,34 @@ def tree_in_words(paths: list[str]) -> str:
     number = len(first)
     said = f"{kind} of {number} {what if number == 1 else plural}"
     return said if len(paths) == number else f"{said} ({len(paths)} arrays)"
+
+
+# Functions of the user's that are read for their names.
+MOST_READ = 50
+
+
+def variables_of(function: Callable[..., Any]) -> set[str]:
+    """What the user's code calls its variables: in a function, in those inside of it,
+    and in those that it names as a global or closes over."""
+    found: set[str] = set()
+    left, read = [function], set()
+    while left and len(read) < MOST_READ:
+        function = inspect.unwrap(left.pop())
+        function = getattr(function, "__func__", function)
+        code = getattr(function, "__code__", None)
+        if code is None or code in read or is_installed(code.co_filename):
+            continue
+        if not is_user_filename(code.co_filename):
+            continue
+        read.add(code)
+        codes = [code]
+        for each in codes:
+            found.update(each.co_varnames, each.co_cellvars)
+            codes += [c for c in each.co_consts if isinstance(c, types.CodeType)]
+            named = map(function.__globals__.get, each.co_names)
+            left += [value for value in named if callable(value)]
+        for cell in function.__closure__ or ():
+            with contextlib.suppress(ValueError):  # empty
+                if callable(cell.cell_contents):
+                    left.append(cell.cell_contents)
+    return found
