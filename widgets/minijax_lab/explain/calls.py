@@ -196,7 +196,8 @@ def variables_of(function: Callable[..., Any]) -> set[str]:
     """What the user's code calls its variables: in a function, in those inside of it,
     and in those that it names as a global or closes over."""
     found: set[str] = set()
-    left, read = [function], set()
+    left = [function]
+    read: set[types.CodeType] = set()
     while left and len(read) < MOST_READ:
         function = inspect.unwrap(left.pop())
         function = getattr(function, "__func__", function)
