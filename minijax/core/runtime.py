@@ -206,9 +206,8 @@ def check_memory_kind(kind: str | None, devices: Any) -> str | None:
     Raises:
       ValueError: if the devices have no memory of this kind.
     """
-    name = (
-        None if kind is None else str(kind)
-    )  # jaxlib's cast fails for what is no text
+    # jaxlib fails for what is no text, with a bad cast.
+    name = None if kind is None else str(kind)
     return _jax.check_and_canonicalize_memory_kind(name, devices)
 
 
