@@ -163,10 +163,10 @@ class Picture:
         if shared == given:
             why = "what comes in: none of it has the axis"
         elif shared:
-            why = (
-                f"what comes in: {given - shared} of {given} have the axis, the others "
-                "are the same for all"
-            )
+            have = "has" if given - shared == 1 else "have"
+            rest = "the other is" if shared == 1 else "the others are"
+            why = f"what comes in: {given - shared} of {given} {have} the axis, {rest} "
+            why += "the same for all"
         if not given:
             return y
         # In short, and of many arguments the first ones.
