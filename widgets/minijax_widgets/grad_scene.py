@@ -462,6 +462,9 @@ class Picture:
         told = f"ct_{row.name}: {row.type}, the cotangent of {row.name}"
         key = f"b{band.key}"
         held = self.held(f"ct_{row.name}", told, path_of(band))
+        # On a narrow page the sizes of cards would lie under what stands beside them;
+        # they are those of the value on the left.
+        held["sizes"] = layout.wide or len(row.shape) < 3
         given = self.cotangent(row.shape, middle, key, up, scale=scale, **held)
         self.cotangents[band.key] = given
         for one in band.rows:
@@ -480,6 +483,8 @@ class Picture:
             return
         indent = layout.indent * band.depth
         left = layout.kept + indent
+        if not layout.wide:
+            left = max(left, source.x + source.w - 2)
         at = middle - sum(h for _, h in lines) / 2
         first: Placed | None = None
         for residuals, line_height in lines:
@@ -569,7 +574,7 @@ class Picture:
             )
             drawn += 1
             self.right[path_of(band), argument.name] = placed
-            if before is given:
+            if before is given and placed.x - 8 > given.right[0]:
                 scene.arrow(
                     given.right, (placed.x - 4, given.cy), role="cotangent", at=up,
                     key=self.key(f"b{band.key}"),

@@ -194,7 +194,10 @@ class Strip:
         if told := self.reduced(name):
             short = told
             if text_width(told, 11) > wide - 4:
-                short = fitting(told.removeprefix("reduced: "), wide - 4)
+                short = told.removeprefix("flattened to ")
+                if told != (block := told.removeprefix("reduced: means of ")):
+                    short = f"{block.replace(' x ', 'x')} means"
+                short = fitting(short, wide - 4)
             drawn.append(words(wide / 2, 29, short, "constant", 11, "middle"))
         exact = flow and not any(map(self.reduced, [name, *flow.reads]))
         w, h = self.size(name, wide)
