@@ -21,6 +21,7 @@ from minijax.core.trees import (
     IsLeaf,
     KeyPath,
     PyTreeDef,
+    broadcast_prefix_to_treedef,
     checked_treedef,
     default_registry,
     none_leaf_registry,
@@ -54,6 +55,16 @@ def tree_map(
     for other in rest:
         columns.append(_flatten_up_to(treedef, tree, other, is_leaf, "tree_map tree"))
     return treedef.unflatten([f(*row) for row in zip(*columns)])
+
+
+def map_with_prefix(function: Callable[[Any, Any], Any], tree: Any, prefix: Any) -> Any:
+    """`function` of each leaf and of what a prefix, in which None is a leaf, has there.
+
+    Raises ValueError for what is no prefix of the tree.
+    """
+    leaves, structure = tree_flatten(tree)
+    given = broadcast_prefix_to_treedef(prefix, structure)
+    return structure.unflatten(map(function, leaves, given))
 
 
 def _flatten_up_to(

@@ -62,6 +62,14 @@ def vmap(
                     f"those types as leaves, but got {axes}."
                 )
 
+    try:
+        hash(spmd_axis_name)
+    except TypeError as error:
+        raise errors.type_error(
+            f"vmap got spmd_axis_name={spmd_axis_name!r}; it is the name of a mesh "
+            f"axis, or a tuple of names: {error}."
+        ) from None
+
     move = _add_up if sum_match else api.move_output
 
     @errors.api_boundary

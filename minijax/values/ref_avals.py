@@ -62,6 +62,9 @@ class AbstractRef(avals.AbstractValue):
         """The type of a ref of the same sort with another content."""
         return AbstractRef(inner_aval, self.memory_space, self.kind)
 
+    def update(self, **changes: Any) -> AbstractRef:
+        return self.of(self.inner_aval.update(**changes))
+
     def mapped(self, size: int, axis: int) -> AbstractRef:
         return self.of(self.inner_aval.mapped(size, axis))
 

@@ -395,6 +395,8 @@ jax.default_device(3).__enter__()
 """
 
 PMAPS = """
+jax.vmap(lambda a: a, spmd_axis_name=['x'])(jnp.ones((8, 3)))
+jax.vmap(lambda a: a, spmd_axis_name=('x', ['y']))(jnp.ones((8, 3)))
 jax.pmap(lambda a: a)()
 jax.pmap(lambda a: a)(jnp.ones(()))
 jax.pmap(lambda a: a)(jnp.ones((0, 3)))

@@ -120,6 +120,28 @@ def twice_from_local_data(lib):
     return make(same_twice(lib), lib.numbers(8))
 
 
+def _moved(axes, *cut):
+    """A pmap of an array that lies on other devices, in the parts that it takes."""
+
+    def moved(lib):
+        devices, found = np.array(lib.mj.devices()), []
+        for own in (devices[3::-1], devices[4:]):
+            sharding = lib.Named(lib.sharding.Mesh(own, "i"), lib.P(*cut))
+            x = lib.mj.device_put(lib.numbers(4), sharding)
+            add = lib.mj.pmap(lambda x, y: x + y, in_axes=(axes, 0))
+            found.append(add(x, lib.numbers(4)))
+        return found
+
+    return moved
+
+
+CASES["pmap of what lies elsewhere"] = _moved(0, "i")
+CASES["pmap of copies elsewhere"] = _moved(None)
+CASES["pmap of what one device has"] = lambda lib: lib.mj.pmap(
+    lambda x, y: x + y, in_axes=(None, 0)
+)(lib.mj.device_put(lib.numbers(4), lib.mj.devices()[0]), lib.numbers(4))
+
+
 # A pmap or shard_map inside of another.
 
 

@@ -907,17 +907,56 @@ def values_on_the_way(lib):
     def f(x, key):
         told.append(str(x))
         total = lib.lax.psum(x.sum(), ("x", "y"))
-        told.extend([str(total), float(total), str(lib.lax.axis_index("y"))])
-        for _ in range(int(total) // 200):
+        told.extend([str(total), int(total), str(lib.lax.axis_index("y"))])
+        for _ in range(2 - int(total)):
             x = x + 1
-        if total > 3:
+        if total < 3:
             x = lib.mj.nn.relu(x) * lib.random.uniform(key)
-        told.extend([f"{x}", np.asarray(lib.lax.pmax(x, ("x", "y")))])
+        told.extend([f"{x > 2}", str(lib.lax.pmax(x.astype(int), ("x", "y")))])
         return x, total
 
-    ins, outs = (lib.P("x"), lib.P()), (lib.P("x"), lib.P())
+    ins, outs = (lib.P("x", "y"), lib.P()), (lib.P("x", "y"), lib.P())
     out = mapped(lib, f, ins, outs)(lib.numbers(8, 4), lib.random.key(0))
     return [*out, *told]
+
+
+def _tripled(lib, x):
+    """What Python asks for decides; the squares make another value of tangents."""
+    large = lib.lax.psum((x * x).sum(), ("x", "y")) > 3
+    counted = int(lib.lax.psum(lib.jnp.int32(1), "y"))
+    return lib.jnp.sin(x) * 3 * counted if large else x
+
+
+@case
+def values_within_grad(lib):
+    f = mapped(lib, lambda x: _tripled(lib, x), lib.P("x", "y"), lib.P("x", "y"))
+    x = lib.numbers(8, 4)
+    gradient = lib.mj.grad(lambda x: (f(x) ** 2).sum())
+    return [gradient(x), *lib.mj.jvp(f, (x,), (x,)), *lib.mj.vjp(f, x)[1](f(x))]
+
+
+@case
+def values_within_another(lib):
+    def outer(x):
+        inner = lib.mj.shard_map(
+            lambda x: _tripled(lib, x),
+            in_specs=lib.P(None, "y"),
+            out_specs=lib.P(None, "y"),
+            axis_names={"y"},
+        )
+        return inner(x) if lib.lax.psum(x.sum(), "x") < 9 else x
+
+    spec = lib.P("x")
+    return mapped(lib, outer, spec, spec, axis_names={"x"})(lib.numbers(8, 4))
+
+
+@case
+def floats_within_grad(lib):
+    """A float that Python asks for would have no derivative."""
+    f = mapped(
+        lib, lambda x: x * float(lib.lax.psum(x.sum(), "x")), lib.P("x"), lib.P("x")
+    )
+    return lib.mj.grad(lambda x: f(x).sum())(lib.numbers(8))
 
 
 def _asked(ask, **options):

@@ -128,8 +128,32 @@ def _bodies(t):
         one = t.mj.smap(lambda r: jnp.sin(r), in_axes=1, out_axes=1, axis_name="y")
         return t.mj.smap(one, in_axes=0, out_axes=0, axis_name="x")(x)
 
+    def filled(x):
+        def body(p):
+            begin = jnp.zeros_like(p), jnp.full_like(p, 2, shape=(2,))
+            return lax.scan(
+                lambda c, _: ((c[0] + p, c[1] * p[0, 0]), ()), begin, length=3
+            )[0]
+
+        return inner(body, P("x"), {"x"})(x)[0]
+
+    def refs(x):
+        def body(p):
+            ref = t.mj.new_ref(jnp.zeros_like(p))
+
+            def add(i, _):
+                ref[...] += jnp.sin(p) * i
+
+            lax.fori_loop(1, 3, add, None)
+            ref[0] *= 2
+            return t.mj.freeze(ref)
+
+        return inner(body, P("x"), {"x"})(x)
+
     plain = P("x")
     return {
+        "filled": (filled, plain),
+        "refs": (refs, plain),
         "nested": (nested, plain),
         "nested_sum": (nested_sum, plain),
         "three": (three, plain),
@@ -153,7 +177,7 @@ def _bodies(t):
 NAMES = tuple(
     "nested nested_sum three partly partly_both scanned conditional rematerialized "
     "gathered scattered jitted everything vmapped_inside vmapped vmapped_along smapped "
-    "smapped_twice".split()
+    "smapped_twice filled refs".split()
 )
 
 
@@ -231,6 +255,28 @@ def _asked(lib, kinds):
 
 for _kinds in ("eee", "aee"):
     CASES[f"{_kinds}_asked"] = functools.partial(_asked, kinds=_kinds)
+
+
+def _of_ref(lib, kinds):
+    """A ref that is an argument: what is written into the parts, and its tangent."""
+    t = Nest(lib, kinds)
+
+    def write(ref, p):
+        ref[...] = ref[...] * 2 + lib.jnp.sin(p)
+        return lib.lax.psum(p, "x")
+
+    def f(x):
+        ref = t.mj.new_ref(x)
+        specs = t.P("x"), t.P()
+        mapped = t.map(write, mesh=t.mesh, in_specs=(specs[0],) * 2, out_specs=specs[1])
+        return mapped(ref, x), ref[...]
+
+    x = t.put("x")
+    return t.mj.jit(lambda x: t.mj.jvp(f, (x,), (x,)))(x), t.mj.jit(f)(x)
+
+
+CASES["aaa_of_ref"] = functools.partial(_of_ref, kinds="aaa")
+CASES["eee_of_ref"] = functools.partial(_of_ref, kinds="eee")
 
 # JAX fails: it writes a module that does not parse, or a cotangent has another type.
 ONLY_HERE = {

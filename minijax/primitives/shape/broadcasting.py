@@ -27,6 +27,7 @@ from minijax.core.language import (
     get_aval,
     physical_aval,
     register,
+    type_extensions,
     type_of_application,
 )
 from minijax.core.rules import final_sharding
@@ -195,11 +196,12 @@ def full_like(
     """An array like `x` (in shape, dtype and weak type) with every entry `fill_value`.
 
     `x` is anything with a shape and a dtype; `dtype` and `shape` override its own.
-    Where an array `x` is committed to devices, the new one lies on them, too.
+    Where an array `x` is committed to devices, the new one lies on them, too; inside
+    `shard_map` it varies over the mesh axes over which `x` does.
     """
     if dtype is shape is sharding is None and isinstance(x, Tracer):
         if type(fill_value) in _fast_fills and not dtypes.is_extended(x.aval.dtype):
-            return shaping.filled_like(x, fill_value)
+            return _varying_like(x, shaping.filled_like(x, fill_value))
     new_shape = _shape_like(x) if shape is None else canonicalize_shape(shape)
     weak = dtype is None and element_types.is_weakly_typed(x)
     dtype = dtypes.dtype(x if dtype is None else dtype)
@@ -211,11 +213,18 @@ def full_like(
     elif sharding is None and type(x) is Array and not weak and x.committed:
         fits = new_shape == x.shape or x.sharding.is_fully_replicated
         sharding = x.sharding if fits else None
-    return full(new_shape, value, sharding=sharding)
+    return _varying_like(x, full(new_shape, value, sharding=sharding))
 
 
 # Rules fill arrays with these all the time: a literal, and no conversion.
 _fast_fills = (int, float, bool)
+
+
+def _varying_like(x: Any, filled: Any) -> Any:
+    """The array, varying over the mesh axes over which a tracer `x` does."""
+    for extension in type_extensions.values() if isinstance(x, Tracer) else ():
+        filled = extension.zeros(x.aval, filled)
+    return filled
 
 
 def _shape_like(x: Any) -> tuple[int, ...]:

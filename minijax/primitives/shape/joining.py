@@ -7,6 +7,7 @@ In JAX: `lax/lax.py`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -58,15 +59,15 @@ def _concatenate_shape(*avals: ShapedArray, dimension: int) -> Shape:
     return (*before, sum(aval.shape[dimension] for aval in avals), *behind)
 
 
-def _concatenate_dtype(*avals: ShapedArray, dimension: int) -> Any:
-    rules.check_same_dtypes("concatenate", avals)
+def _same_dtype(name: str, *avals: ShapedArray, **_: int) -> Any:
+    rules.check_same_dtypes(name, avals)
     return avals[0].dtype
 
 
 concatenate_p = rules.standard_primitive(
     "concatenate",
     _concatenate_shape,
-    _concatenate_dtype,
+    functools.partial(_same_dtype, "concatenate"),
     meaning=lambda *arrays, dimension: np.concatenate(arrays, dimension),
 )
 
@@ -216,15 +217,10 @@ def _stack_shape(*avals: ShapedArray, axis: int) -> Shape:
     return (*first[:axis], len(avals), *first[axis:])
 
 
-def _stack_dtype(*avals: ShapedArray, axis: int) -> Any:
-    rules.check_same_dtypes("stack", avals)
-    return avals[0].dtype
-
-
 stack_p = rules.standard_primitive(
     "stack",
     _stack_shape,
-    _stack_dtype,
+    functools.partial(_same_dtype, "stack"),
     meaning=lambda *arrays, axis: np.stack(arrays, axis),
 )
 

@@ -30,7 +30,7 @@ from minijax.programs.shard_map.primitive import (
 )
 from minijax.programs.shard_map.varying import pcast
 from minijax.programs.sharding.contexts import get_abstract_mesh
-from minijax.programs.sharding.cuts import axes_in, cut_of
+from minijax.programs.sharding.cuts import axes_in, cut_along, cut_of
 from minijax.support.devices.shardings import (
     AbstractMesh,
     AxisType,
@@ -120,7 +120,11 @@ def shard_map(
     def mapped(*args: Any) -> Any:
         mesh, taken = _mesh_of(given)
         manual = asked or frozenset(mesh.axis_names) - taken
-        _check_axes(mesh, manual, "axis_names")
+        if not manual <= {*mesh.axis_names}:
+            raise errors.value_error(
+                f"`axis_names`={set(manual)} of shard_map must be a subset of "
+                f"mesh.axis_names={mesh.axis_names}"
+            )
         if manual & taken:
             raise errors.value_error(
                 f"A shard_map over {sorted(map(str, manual & taken))} is inside of one "
@@ -228,15 +232,6 @@ def _mesh_of(given: Any) -> tuple[Any, frozenset]:
             "devices. Leave mesh out. A pmap cannot be inside; write vmap there."
         )
     return here if taken else given, taken
-
-
-def _check_axes(mesh: Any, names: Iterable[Any], what: str) -> None:
-    unknown = [name for name in names if name not in mesh.axis_names]
-    if unknown:
-        raise errors.value_error(
-            f"`{what}`={set(names)} of shard_map must be a subset of "
-            f"mesh.axis_names={mesh.axis_names}"
-        )
 
 
 def _check_specs(specs: Any, name: str) -> None:
@@ -370,7 +365,7 @@ class _Mapping(NamedTuple):
         everything = self.mesh.are_all_axes_explicit and len(self.manual) == count
         for path, aval, spec in zip(paths, avals, specs):
             wanted = [spec.axes(dimension) or None for dimension in range(aval.ndim)]
-            found = _manual_cut(aval, self.manual)
+            found = cut_along(aval, self.manual)
             unreduced, reduced = words = words_of(aval)
             if words != (spec.unreduced, spec.reduced) or (
                 everything and wanted != found
@@ -473,14 +468,6 @@ def _inferred(
             "Write in_specs=..., a PartitionSpec for each argument."
         )
     return [
-        PartitionSpec(*_manual_cut(aval, manual), unreduced=words[0], reduced=words[1])
+        PartitionSpec(*cut_along(aval, manual), unreduced=words[0], reduced=words[1])
         for aval, words in zip(avals, map(words_of, avals))
-    ]
-
-
-def _manual_cut(aval: Any, manual: frozenset) -> list[Any]:
-    """The cut in a type, along the manual axes."""
-    return [
-        tuple(name for name in axes_in(part) if name in manual) or None
-        for part in cut_of(aval)
     ]

@@ -14,17 +14,16 @@ import numpy as np
 
 from minijax.backend import processes
 from minijax.compile.jit_api import jit
-from minijax.core import errors, runtime, shaping, trees
+from minijax.core import errors, runtime, trees
 from minijax.core.array import Array
 from minijax.core.errors import api_boundary
 from minijax.core.language import eval_trace, get_aval, is_tracer
 from minijax.core.signatures import argnums_tuple, check_callable, fun_name
 from minijax.core.state import state
-from minijax.primitives.shape.squeezing import squeeze
+from minijax.primitives.shape.squeezing import expand_dims, squeeze
 from minijax.programs.shard_map.mapping import shard_map, specs_at
 from minijax.programs.sharding import multihost
 from minijax.support.devices.shardings import AxisType, IndivisibleError, Mesh
-from minijax.support.tree_util import tree_map
 
 
 def pmap(
@@ -77,7 +76,7 @@ def pmap(
                 "pmap in_axes must be an int, None, or (nested) container with those "
                 f"types as leaves, but got {in_axes}."
             )
-    given = list(devices) if devices is not None else None
+    given = None if devices is None else list(devices)
 
     def mapped_leaves(args: tuple) -> tuple[list, Any, list]:
         """The leaves of the arguments that are not static, their tree, their axes."""
@@ -145,8 +144,12 @@ def pmap(
         if len(_processes(given, backend)) == 1 or any(
             map(is_tracer, trees.tree_leaves(args))
         ):
-            if given is not None and state.trace is eval_trace:
-                args = tree_map(_unless_elsewhere(given), args)
+            if state.trace is eval_trace:
+                leaves, tree, axes = mapped_leaves(args)
+                size = _checked_size(fun, leaves, axes, axis_size)
+                own = list(_devices(size, given, backend)[:size])
+                moved = [_unless_elsewhere(leaf, own) for leaf in leaves]
+                args = tuple(with_leaves(args, tree, moved))
             return jitted(*args)
         return on_several_processes(args)
 
@@ -154,14 +157,12 @@ def pmap(
     return pmapped
 
 
-def _unless_elsewhere(devices: Sequence[Any]) -> Callable[[Any], Any]:
-    """A function that reads arrays on other devices, so that they can be moved."""
-
-    def moved(leaf: Any) -> Any:
-        elsewhere = isinstance(leaf, Array) and leaf.devices() != set(devices)
-        return np.asarray(leaf) if elsewhere and leaf.committed else leaf
-
-    return moved
+def _unless_elsewhere(leaf: Any, devices: list[Any]) -> Any:
+    """The leaf; an array on other devices is read, so that it can be moved."""
+    if not isinstance(leaf, Array) or not leaf.committed:
+        return leaf
+    here = list(leaf.sharding._internal_device_list) == devices
+    return leaf if here else np.asarray(leaf)
 
 
 def _prefix(axes: Any, tree: Any, name: str) -> list[Any]:
@@ -250,9 +251,4 @@ def _devices(size: int, given: Any, backend: str | None) -> Sequence[Any]:
 
 def _with_axis(value: Any, axis: int | None) -> Any:
     """The result with a new axis of size 1, along which the devices' results stand."""
-    if axis is None:
-        return value
-    shape = list(get_aval(value).shape)
-    kept = [at + (at >= axis) for at in range(len(shape))]
-    shape.insert(axis, 1)
-    return shaping.broadcast_in_dim(value, tuple(shape), tuple(kept))
+    return value if axis is None else expand_dims(value, (axis,))

@@ -6,7 +6,8 @@
             ...
 
 The function is traced as always, and its program runs once, at the end. Where Python
-asks for a value on the way, the equations that it needs run by themselves.
+asks for a value on the way, the equations that it needs run by themselves: around it
+may be `grad`, `vmap`, or another such `shard_map`, whose part is then asked for.
 
 In JAX each operation of such a function runs as it is met: `jax/_src/shard_map.py`,
 `ShardMapTrace`.
@@ -20,16 +21,18 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import language, partial_eval
-from minijax.core.language import eval_trace, set_current_trace
+from minijax.core import dtypes, language, partial_eval
+from minijax.core.language import eval_trace, set_current_trace, to_concrete_value
 from minijax.core.partial_eval import DynamicJaxprTrace, DynamicJaxprTracer
 from minijax.core.state import state
 from minijax.primitives.parallel.variation import in_mesh_order
+from minijax.primitives.shape.ordering import stop_gradient
 from minijax.primitives.shape.squeezing import expand_dims
-from minijax.programs.shard_map.primitive import Params, shard_map_p
+from minijax.programs.shard_map.primitive import Params, shard_map_p, with_specs
 from minijax.programs.shard_map.varying import pcast
 from minijax.support.devices.shardings import Mesh, PartitionSpec
 from minijax.support.settings import override
+from minijax.transforms.rematerialize import where
 from minijax.values.named_axes import NamedAxisEffect
 
 # What the scope of a shard_map sets; outside of it the values are these.
@@ -44,10 +47,15 @@ class Part(DynamicJaxprTracer):
     _trace: PartsTrace
 
     def to_concrete_value(self) -> Any | None:
-        """The array, where it is the same on all devices; None where it may differ."""
-        if not self._trace.params["check_vma"] or self.aval.vma:
+        """The array, where it is the same on all devices; None where it may differ.
+
+        And None for floats within `grad`, which would take them for constants.
+        """
+        trace, inexact = self._trace, dtypes.issubdtype(self.aval.dtype, np.inexact)
+        within_grad = inexact and hasattr(trace.around, "parent")
+        if not trace.params["check_vma"] or self.aval.vma or within_grad:
             return None
-        return self._trace.run(self, lambda part: part, PartitionSpec(), lambda x: x)
+        return self._trace.run(self, lambda part: part, PartitionSpec())
 
     def __repr__(self) -> str:
         mesh = self._trace.params["mesh"]
@@ -59,9 +67,9 @@ class Part(DynamicJaxprTracer):
             return expand_dims(part, (0,))
 
         parts = None
-        if self._trace.alive and not mesh.is_multi_process:
-            spec = PartitionSpec(mesh.axis_names)
-            parts = self._trace.run(self, stacked, spec, lambda x: list(map(str, x)))
+        whole = self._trace.params["newly_manual_axes"] == frozenset(mesh.axis_names)
+        if self._trace.alive and whole and not mesh.is_multi_process:
+            parts = self._trace.run(self, stacked, PartitionSpec(mesh.axis_names))
         if parts is None:
             return super().__repr__()
         names = ", ".join(map(str, mesh.axis_names))
@@ -74,12 +82,13 @@ class Part(DynamicJaxprTracer):
 class PartsTrace(DynamicJaxprTrace):
     """Writes the program of one device, and runs what a value needs when asked."""
 
-    __slots__ = ("arrays", "outside", "params")
+    __slots__ = ("arrays", "around", "outside", "params")
 
     def __init__(self, info: Any, arrays: Sequence[Any], params: Params) -> None:
         super().__init__(info)
         self.arrays = arrays
         self.params = params
+        self.around = state.trace
         self.outside = [override(name, getattr(state, name)) for name in SCOPE]
 
     def new_arg(self, aval: Any) -> Part:
@@ -107,10 +116,11 @@ class PartsTrace(DynamicJaxprTrace):
     def process_custom_vjp_call(self, *call: Any, **params: Any) -> list[Any]:
         return self._all(super().process_custom_vjp_call(*call, **params))
 
-    def run(self, part: Part, finish: Callable, spec: Any, read: Callable) -> Any:
-        """What `read` makes of `finish(part)` of all devices, put together by `spec`.
+    def run(self, part: Part, finish: Callable, spec: Any) -> Any | None:
+        """`finish(part)` of all devices, put together by `spec`.
 
-        None if effects, such as a write to a ref, belong to what it needs.
+        None if effects, such as a write to a ref, belong to what it needs, or arguments
+        that have no values, such as those of a `vmap` around.
         """
         needed, eqns = {part.atom}, []
         for eqn in reversed(self.eqns):
@@ -120,28 +130,41 @@ class PartsTrace(DynamicJaxprTrace):
         if any(not isinstance(x, NamedAxisEffect) for eqn in eqns for x in eqn.effects):
             return None
         consts = self.constants.values()
+        kept = [var in needed for var in self.invars]
+        invars = where(kept, self.invars)
         jaxpr = language.Jaxpr(
-            [*consts], self.invars, [part.atom], eqns[::-1], language.no_effects
+            [*consts], invars, [part.atom], eqns[::-1], language.no_effects
         )
 
         def needs(*parts: Any) -> list[Any]:
             return [finish(*language.eval_jaxpr(jaxpr, [*consts.values()], *parts))]
 
-        avals = [var.aval for var in self.invars]
+        avals = [var.aval for var in invars]
         program, arrays = partial_eval.trace_to_jaxpr(needs, avals)
-        ins = (PartitionSpec(),) * len(arrays) + self.params["in_specs"]
+        ins = [PartitionSpec()] * len(arrays) + where(kept, self.params["in_specs"])
         closed = language.ClosedJaxpr(partial_eval.convert_constvars_jaxpr(program))
-        params = {**self.params, "jaxpr": closed, "in_specs": ins, "out_specs": (spec,)}
-        with ExitStack() as stack, set_current_trace(eval_trace):
+        params = with_specs(self.params, closed, ins, [spec])
+        with ExitStack() as stack, set_current_trace(self.around):
             for setting in self.outside:
                 stack.enter_context(setting)
-            return read(*shard_map_p.bind(*arrays, *self.arrays, **params))
+            arguments = map(stop_gradient, [*arrays, *where(kept, self.arrays)])
+            eqns = getattr(_outermost(self.around), "eqns", [])
+            written = len(eqns)
+            answer = to_concrete_value(*shard_map_p.bind(*arguments, **params))
+            del eqns[written:]  # asking leaves nothing in the program around
+            return answer
+
+
+def _outermost(trace: Any) -> Any:
+    """The trace that computes, or writes a program, below `grad` and `vmap`."""
+    while hasattr(trace, "parent"):
+        trace = trace.parent
+    return trace
 
 
 def parts_trace(info: Any, arrays: Sequence[Any], params: Params) -> PartsTrace | None:
-    """The trace of a `shard_map` over all of a mesh, outside of all programs."""
-    mesh = params["mesh"]
-    if state.trace is not eval_trace or not isinstance(mesh, Mesh):
-        return None
-    whole = params["newly_manual_axes"] == frozenset(mesh.axis_names)
-    return PartsTrace(info, arrays, params) if whole else None
+    """The trace of a `shard_map` outside of all programs but such ones."""
+    around = _outermost(state.trace)
+    computes = around is eval_trace and isinstance(params["mesh"], Mesh)
+    known = computes or isinstance(around, PartsTrace)
+    return PartsTrace(info, arrays, params) if known else None

@@ -47,16 +47,10 @@ def _plain(jaxpr: language.Jaxpr) -> language.Jaxpr:
         primitive, params = eqn.primitive, eqn.params
         if primitive in SUMS:
             primitive, params = psum_p, {**params, "axis_index_groups": None}
-        eqns.append(
-            language.JaxprEqn(
-                inputs,
-                list(map(write, eqn.outvars)),
-                primitive,
-                {name: _plain_value(value) for name, value in params.items()},
-                eqn.effects,
-                eqn.source_info,
-            )
-        )
+        params = {name: _plain_value(value) for name, value in params.items()}
+        outvars = list(map(write, eqn.outvars))
+        new_eqn = eqn.replace(invars=inputs, outvars=outvars, params=params)
+        eqns.append(new_eqn.replace(primitive=primitive))
     outvars = list(map(read, jaxpr.outvars))
     return jaxpr.replace(constvars=constvars, invars=invars, eqns=eqns, outvars=outvars)
 

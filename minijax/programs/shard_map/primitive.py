@@ -12,18 +12,19 @@ from __future__ import annotations
 import dataclasses
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from minijax.compile import tokens
 from minijax.core import arithmetic, autodiff, batching, language, partial_eval, shaping
 from minijax.core import lowering as mlir
 from minijax.core.dispatch import run_closed
-from minijax.core.effects import of_equation
+from minijax.core.effects import of_equation, positional
 from minijax.core.events import enter
 from minijax.core.language import ClosedJaxpr, JaxprEqn, register, set_current_trace
-from minijax.core.rules import Zero
+from minijax.core.rules import Zero, scalar_like
 from minijax.primitives.parallel import collectives, manual_lowering
+from minijax.primitives.refs.ref_blocks import discharge_rules
 from minijax.primitives.shape.squeezing import squeeze
 from minijax.programs.control_flow.operands import merge
 from minijax.programs.shard_map.plain_types import without_variation
@@ -32,9 +33,10 @@ from minijax.programs.sharding import explicit_types as explicit
 from minijax.programs.sharding.cuts import axes_in, cut_of
 from minijax.programs.sharding.unreduced import NONE, words_of
 from minijax.support.devices.shardings import AxisType, NamedSharding, PartitionSpec
-from minijax.transforms import rematerialize, splitting
+from minijax.transforms import discharge, rematerialize, splitting
 from minijax.transforms.rematerialize import split_rules, where, where_not
 from minijax.values.named_axes import NamedAxisEffect
+from minijax.values.ref_avals import AbstractRef
 
 shard_map_p = register(language.Primitive("shard_map", multiple_results=True))
 shard_map_p.cache_types = False
@@ -90,10 +92,7 @@ def part_type(aval: Any, spec: Any, mesh: Any, checked: bool, manual: frozenset)
 def whole_type(aval: Any, spec: Any, mesh: Any, manual: frozenset) -> Any:
     """The type of the array of which each device has a part of type `aval`."""
     shape = tuple(_scaled(aval, spec, mesh, grow=True))
-    parts = [
-        (*(spec.axes(dimension) if dimension < len(spec) else ()), *axes_in(part))
-        for dimension, part in enumerate(cut_of(aval))
-    ]
+    parts = [(*spec.axes(d), *axes_in(part)) for d, part in enumerate(cut_of(aval))]
     sharding = explicit.as_type(mesh, parts, (spec.unreduced, spec.reduced))
     return aval.update(shape=shape, vma=aval.vma - manual, sharding=sharding)
 
@@ -104,13 +103,14 @@ def _type(*avals, jaxpr: ClosedJaxpr, mesh, out_specs, newly_manual_axes, **_) -
         whole_type(aval, spec, mesh, newly_manual_axes)
         for aval, spec in zip(jaxpr.out_avals, out_specs, strict=True)
     ]
-    effects = frozenset(
-        effect
-        for effect in jaxpr.effects
-        if not isinstance(effect, NamedAxisEffect)
-        or effect.name not in newly_manual_axes
-    )
-    return outs, effects
+    effects = positional(jaxpr.effects, jaxpr.jaxpr.invars)
+    return outs, _seen_outside(effects, newly_manual_axes)
+
+
+def _seen_outside(effects: Iterable[Any], manual: frozenset) -> frozenset:
+    """The effects without those of the axes that are mapped over."""
+    inside = {e for e in effects if isinstance(e, NamedAxisEffect) and e.name in manual}
+    return frozenset(effects) - inside
 
 
 @shard_map_p.def_impl
@@ -135,14 +135,12 @@ def _with_cut(spec: PartitionSpec, aval: Any) -> PartitionSpec:
     cut = cut_of(aval)
     if not any(cut):
         return spec
-    own = [spec.axes(d) if d < len(spec) else () for d in range(aval.ndim)]
-    named = {name for axes in own for name in axes}
-    return spec.update(
-        partitions=[
-            (*axes, *(name for name in axes_in(part) if name not in named)) or None
-            for axes, part in zip(own, cut)
-        ]
-    )
+    named = axes_of(spec)
+    parts = [
+        (*spec.axes(d), *(name for name in axes_in(part) if name not in named)) or None
+        for d, part in enumerate(cut)
+    ]
+    return spec.update(partitions=parts)
 
 
 @shard_map_p.def_lowering
@@ -409,6 +407,11 @@ def _transpose(cts, *args, **params) -> None:
     closed, checked = params["jaxpr"], params["check_vma"]
     ins, outs, mesh = params["in_specs"], params["out_specs"], params["mesh"]
     sizes = dict(mesh.shape)
+    if any(type(aval) is AbstractRef for aval in closed.in_avals):
+        raise NotImplementedError(
+            "A shard_map that takes a ref has no derivative in reverse mode. Give it "
+            "the array and return the new one, or make the ref inside."
+        )
     linear = [autodiff.is_linear(arg) for arg in args]
     with scope_of(params):
         transposed, answered = autodiff.transpose_jaxpr(closed, args, cts)
@@ -427,15 +430,11 @@ def _transpose(cts, *args, **params) -> None:
         spec = spec.dual()
         copies = math.prod(sizes[name] for name in _unnamed(spec, params))
         if not checked and copies > 1:
-            ct = arithmetic.div(ct, _number(ct, copies))
+            ct = arithmetic.div(ct, scalar_like(language.get_aval(ct), copies))
         given.append(ct)
         given_specs.append(spec)
     new = with_specs(params, transposed, [*given_specs, *value_specs], answer_specs)
     autodiff.accumulate(args, answered, shard_map_p.bind(*given, *values, **new))
-
-
-def _number(like: Any, value: int) -> Any:
-    return shaping.convert_element_type(float(value), language.get_aval(like).dtype)
 
 
 def _cotangents_first(
@@ -502,14 +501,23 @@ def _dce(used: Sequence[bool], eqn: JaxprEqn) -> JaxprEqn | None:
     ins, outs = params["in_specs"], params["out_specs"]
     new = with_specs(params, closed, where(kept, ins), where(used, outs))
     invars = where(kept, eqn.invars)
-    manual = params["newly_manual_axes"]
-    effects = frozenset(
-        effect
-        for effect in of_equation(closed.jaxpr, invars)
-        if not (isinstance(effect, NamedAxisEffect) and effect.name in manual)
-    )
+    effects = of_equation(closed.jaxpr, invars)
+    effects = _seen_outside(effects, params["newly_manual_axes"])
     outvars = where(used, eqn.outvars)
     return eqn.replace(invars=invars, outvars=outvars, params=new, effects=effects)
 
 
 shard_map_p.dce = _dce
+
+
+def _discharge(discharged, *args, **params) -> tuple[list, list]:
+    """The last content of a ref is put together as its argument is cut."""
+    with scope_of(params):
+        closed = discharge.discharge_state(params["jaxpr"], discharged)
+    ins = params["in_specs"]
+    outs = [*params["out_specs"], *where(discharged, ins)]
+    results = shard_map_p.bind(*args, **with_specs(params, closed, ins, outs))
+    return discharge.split_contents(results, discharged)
+
+
+enter(discharge_rules, shard_map_p, _discharge)

@@ -33,7 +33,6 @@ from minijax.primitives.parallel.variation import (
     CASTS,
     in_mesh_order,
     kind_over,
-    pvary_p,
     varied,
     varying,
 )
@@ -44,10 +43,11 @@ from minijax.support.tree_util import tree_map
 from minijax.values.named_axes import extend_axis_env
 
 
-class manual_scope:
+class manual_scope(ExitStack):
     """The context in which the body of a `shard_map` is traced and transformed."""
 
     def __init__(self, mesh: Any, axes: Iterable[Hashable], checked: bool) -> None:
+        super().__init__()
         sizes = dict(mesh.shape)
         around = () if state.manual_mesh is None else state.manual_mesh[1]
         manual = frozenset((*around, *axes))
@@ -57,18 +57,14 @@ class manual_scope:
         self.axes = [(name, sizes[name]) for name in mesh.axis_names if name in axes]
         kept = tuple(name for name in state.varying_axes if name not in axes)
         self.varying = (*kept, *(name for name, _ in self.axes)) if checked else ()
-        self.stack = ExitStack()
 
-    def __enter__(self) -> None:
+    def __enter__(self) -> None:  # type: ignore[override]
         entering = _entering if self.varying else None
-        self.stack.enter_context(extend_axis_env(self.axes))
-        self.stack.enter_context(override("varying_axes", self.varying))
-        self.stack.enter_context(override("manual_mesh", self.mesh))
-        self.stack.enter_context(override("abstract_mesh", self.inside))
-        self.stack.enter_context(override("entering", entering))
-
-    def __exit__(self, *exception: Any) -> None:
-        self.stack.close()
+        self.enter_context(extend_axis_env(self.axes))
+        self.enter_context(override("varying_axes", self.varying))
+        self.enter_context(override("manual_mesh", self.mesh))
+        self.enter_context(override("abstract_mesh", self.inside))
+        self.enter_context(override("entering", entering))
 
 
 def pvary(x: Any, axis_name: Any) -> Any:
@@ -134,6 +130,8 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
 # They say themselves how their results vary.
 _OWN_TYPES = CARRYING | CASTING
 _REDUCING = ("pmax", "pmin", "all_gather_invariant")
+# The first operands: a ref, and what is written to it. Then come indices.
+_OF_REFS = {"get": 1, "swap": 2, "addupdate": 2}
 
 
 class Varying(TypeExtension):
@@ -152,9 +150,7 @@ class Varying(TypeExtension):
 
     def zeros(self, aval: Any, zeros: Any) -> Any:
         """`zeros`, varying as the type says."""
-        if not state.varying_axes or not aval.vma:
-            return zeros
-        return pvary_p.bind(zeros, axes=in_mesh_order(aval.vma))
+        return varied(zeros, aval.vma) if state.varying_axes else zeros
 
 
 def _joins_axes(primitive: Primitive) -> bool:
@@ -183,8 +179,8 @@ def _entering(primitive: Primitive, args: Sequence[Any], params: Any) -> Sequenc
         everything = frozenset().union(*map(varying, args))
         wanted = [
             everything if isinstance(get_aval(arg), ShapedArray) else frozenset()
-            for arg in args
+            for arg in args[: _OF_REFS.get(primitive.name)]
         ]
     else:
         return args
-    return list(map(varied, args, wanted))
+    return [*map(varied, args, wanted), *args[len(wanted) :]]

@@ -9,10 +9,10 @@ from collections.abc import Sequence
 from typing import Any
 
 from minijax.core import errors, hlo, language
-from minijax.core.language import Primitive, ShapedArray, get_aval, register
+from minijax.core.language import Primitive, get_aval, register
 from minijax.core.rules import def_linear, instantiate
 from minijax.core.state import state
-from minijax.core.trees import broadcast_prefix_to_treedef, tree_flatten, tree_unflatten
+from minijax.core.trees import tree_flatten
 from minijax.programs.sharding.contexts import (
     get_abstract_mesh,
     mesh_of_constraints,
@@ -27,6 +27,7 @@ from minijax.support.devices.shardings import (
     Sharding,
     sdy_sharding,
 )
+from minijax.support.tree_util import map_with_prefix
 
 sharding_constraint_p = register(Primitive("sharding_constraint"))
 sharding_constraint_p.meaning = lambda x, **_: x
@@ -49,7 +50,6 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
 
     In JAX: `jax.lax.with_sharding_constraint`.
     """
-    leaves, tree = tree_flatten(x)
     for place in tree_flatten(shardings)[0]:
         if not isinstance(place, (Sharding, PartitionSpec)):
             raise errors.type_error(
@@ -57,8 +57,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
                 f"{place!r} of type {type(place).__name__}. For a layout there is "
                 "`minijax.experimental.layout.with_layout_constraint(x, layout)`."
             )
-    places = broadcast_prefix_to_treedef(shardings, tree)
-    return tree_unflatten(tree, list(map(_constrained, leaves, places)))
+    return map_with_prefix(_constrained, x, shardings)
 
 
 def _constrained(x: Any, place: Any) -> Any:
@@ -143,10 +142,9 @@ def _check_auto(sharding: NamedSharding) -> None:
 def _check_lies_on(own: Any, sharding: NamedSharding) -> None:
     """An error for an array elsewhere than on a mesh with the sharding's axes."""
     mesh = sharding.mesh.shape_tuple
-    if not isinstance(own, NamedSharding) or own.mesh.shape_tuple != mesh:
-        wrong = (
-            errors.value_error if isinstance(own, NamedSharding) else errors.type_error
-        )
+    named = isinstance(own, NamedSharding)
+    if not named or own.mesh.shape_tuple != mesh:
+        wrong = errors.value_error if named else errors.type_error
         raise wrong(
             f"with_sharding_constraint got {sharding.spec} for the mesh {mesh}, "
             f"and the array lies elsewhere: {own}. Give a sharding with devices, or "
@@ -171,11 +169,7 @@ def _check_same(aval: Any, sharding: NamedSharding) -> None:
         )
 
 
-@sharding_constraint_p.def_abstract_eval
-def _constraint_type(x: ShapedArray, **_: Any) -> ShapedArray:
-    return x
-
-
+sharding_constraint_p.def_abstract_eval(lambda x, **_: x)
 def_linear(
     sharding_constraint_p,
     lambda ct, x, **params: [sharding_constraint_p.bind(instantiate(ct), **params)],
@@ -203,11 +197,6 @@ def _constraint_batch(
     return sharding_constraint_p.bind(x, **params), dim
 
 
-@sharding_constraint_p.def_lowering
-def _constraint_lowering(ctx: Any, x: Any, *, sharding: Any, **_: Any) -> Any:
-    return constrain(x, sharding)
-
-
 def constrain(value: Any, sharding: Any, open_dims: bool = False) -> Any:
     """The StableHLO value, with the operation that says how it is cut.
 
@@ -217,3 +206,8 @@ def constrain(value: Any, sharding: Any, open_dims: bool = False) -> Any:
         return value
     cut = sdy_sharding(sharding, value.type.rank, open_dims)
     return hlo.sdy.ShardingConstraintOp(value, cut).result
+
+
+sharding_constraint_p.def_lowering(
+    lambda ctx, x, *, sharding, **_: constrain(x, sharding)
+)

@@ -11,7 +11,7 @@ In JAX: the sharding rules of `lax/lax.py` and `lax/slicing.py`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 from minijax.core import errors
@@ -71,6 +71,14 @@ def axes_in(part: Any) -> tuple:
     if part is None:
         return ()
     return part if isinstance(part, tuple) else (part,)
+
+
+def cut_along(aval: Any, axes: Iterable[Any]) -> list[Any]:
+    """The cut of a type, along these mesh axes only."""
+    return [
+        tuple(name for name in axes_in(part) if name in axes) or None
+        for part in cut_of(aval)
+    ]
 
 
 def _mesh_of(avals: Types) -> Any:

@@ -64,14 +64,12 @@ def _checked(shardings: Any, name: str) -> tuple | None:
     if name == "in_shardings" and isinstance(shardings, list):
         shardings = tuple(shardings)  # of the arguments
     leaves, tree = tree_flatten(shardings, is_leaf=lambda x: x is None)
-    found = []
     for leaf in leaves:
         if isinstance(leaf, Layout) or leaf is Layout.AUTO:
             raise errors.value_error(
                 f"{name} holds shardings, and got {leaf}. Say where it lies, too: "
                 "`Format(layout, sharding)`."
             )
-        place = leaf
         if isinstance(leaf, Format):
             leaf = leaf.sharding
         if leaf is not None and not isinstance(leaf, (Sharding, PartitionSpec)):
@@ -86,8 +84,7 @@ def _checked(shardings: Any, name: str) -> tuple | None:
                 f"Unconstrained dimensions are not allowed in {name}, got {leaf}. "
                 "Leave the sharding out, and the compiler chooses all of it."
             )
-        found.append(place)
-    return (tuple(found), tree)
+    return (tuple(leaves), tree)
 
 
 def _for_leaves(given: tuple, tree: Any, name: str) -> list[Any]:
@@ -215,13 +212,11 @@ def _params(
             shape = physical_aval(aval).shape
             one.layout.check(shape, f"{told.get(at, at)} of {what}")
     return {
-        f"{kind}_shardings": tuple(_specified(one.sharding) for one in formats),
+        f"{kind}_shardings": tuple(
+            UNSPECIFIED if one.sharding is None else one.sharding for one in formats
+        ),
         f"{kind}_layouts": tuple(one.layout for one in formats),
     }
-
-
-def _specified(sharding: Any) -> Any:
-    return UNSPECIFIED if sharding is None else sharding
 
 
 def _moved(leaf: Any, sharding: Any) -> Any:

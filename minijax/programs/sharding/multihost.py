@@ -20,7 +20,7 @@ from minijax.core import dtypes, errors
 from minijax.core.array import Array
 from minijax.core.language import Tracer
 from minijax.core.runtime import devices
-from minijax.core.trees import broadcast_prefix_to_treedef, tree_flatten, tree_unflatten
+from minijax.core.trees import tree_flatten, tree_unflatten
 from minijax.programs.sharding.array_copies import returning
 from minijax.programs.sharding.making import (
     make_array_from_callback,
@@ -28,7 +28,7 @@ from minijax.programs.sharding.making import (
 )
 from minijax.programs.sharding.placement import flat_mesh, mesh_of
 from minijax.support.devices.shardings import Mesh, NamedSharding, PartitionSpec
-from minijax.support.tree_util import tree_map
+from minijax.support.tree_util import map_with_prefix, tree_map
 
 
 @functools.cache
@@ -216,10 +216,7 @@ def host_local_array_to_global_array(
             placing.device_put(host[index], device)
             for device, index in local.devices_indices_map(host.shape).items()
         ]
-        factors = zip(whole.parts(host.ndim), local.parts(host.ndim))
-        shape = tuple(
-            size * here // there for size, (here, there) in zip(host.shape, factors)
-        )
+        shape = _in_proportion(host.shape, whole, local)
         return make_array_from_single_device_arrays(shape, whole, parts)
 
     return _with_specs(share, local_inputs, pspecs)
@@ -250,22 +247,23 @@ def global_array_to_host_local_array(
         if not value.sharding.is_equivalent_to(whole, value.ndim):
             value = placing.device_put(value, whole)
         local = NamedSharding(global_mesh.local_mesh, spec)
-        factors = zip(whole.parts(value.ndim), local.parts(value.ndim))
-        shape = tuple(
-            size * there // here for size, (here, there) in zip(value.shape, factors)
-        )
+        shape = _in_proportion(value.shape, local, whole)
         parts = [shard.data for shard in value.addressable_shards]
         return make_array_from_single_device_arrays(shape, local, parts)
 
     return _with_specs(own, global_inputs, pspecs)
 
 
+def _in_proportion(shape: tuple, new: Any, old: Any) -> tuple:
+    """A shape, longer or shorter as one sharding has more or fewer parts."""
+    sizes = zip(shape, new.parts(len(shape)), old.parts(len(shape)))
+    return tuple(size * parts // before for size, parts, before in sizes)
+
+
 def _with_specs(function: Any, tree: Any, pspecs: Any) -> Any:
-    leaves, structure = tree_flatten(tree)
     if pspecs is None:
         raise errors.value_error(
             "`None` is not a valid input to the pspecs argument. Please use "
             "minijax.sharding.PartitionSpec() to replicate the input."
         )
-    specs = broadcast_prefix_to_treedef(pspecs, structure)
-    return tree_unflatten(structure, list(map(function, leaves, specs)))
+    return map_with_prefix(function, tree, pspecs)

@@ -13,10 +13,10 @@ from minijax.core import errors, language
 from minijax.core.array import Array
 from minijax.core.language import Primitive, ShapedArray, get_aval, register
 from minijax.core.rules import def_linear, instantiate
-from minijax.core.trees import broadcast_prefix_to_treedef, tree_flatten, tree_unflatten
+from minijax.core.trees import tree_flatten
 from minijax.programs.sharding import contexts
 from minijax.programs.sharding.constraints import constrain, refuse_empty
-from minijax.programs.sharding.cuts import axes_in, cut_of
+from minijax.programs.sharding.cuts import cut_along
 from minijax.programs.sharding.explicit_types import Cuts, full_spec, type_of
 from minijax.programs.sharding.placement import put_on_several
 from minijax.support.devices.shardings import (
@@ -25,6 +25,7 @@ from minijax.support.devices.shardings import (
     NamedSharding,
     PartitionSpec,
 )
+from minijax.support.tree_util import map_with_prefix, tree_map
 
 reshard_p = register(Primitive("reshard"))
 reshard_p.meaning = lambda x, **_: x
@@ -46,9 +47,7 @@ def reshard(xs: Any, out_shardings: Any) -> Any:
 
     In JAX: `jax.sharding.reshard`.
     """
-    leaves, tree = tree_flatten(xs)
-    places = broadcast_prefix_to_treedef(out_shardings, tree)
-    return tree_unflatten(tree, list(map(_resharded, leaves, places)))
+    return map_with_prefix(_resharded, xs, out_shardings)
 
 
 def _resharded(x: Any, place: Any) -> Any:
@@ -199,21 +198,16 @@ def _given_or_passed(given: Any, name: str, what: str, kwargs: dict) -> Any:
 
 def _on_mesh(values: Any, mesh: Any) -> Any:
     """The values with types of a mesh some of whose axes have become Auto."""
-    leaves, tree = tree_flatten(values)
-    moved = []
-    for leaf in leaves:
+
+    def moved(leaf: Any) -> Any:
         aval = get_aval(leaf)
         if not isinstance(aval, ShapedArray):
-            moved.append(leaf)
-            continue
-        kinds = mesh._name_to_type
-        kept: list[Any] = []
-        for part in cut_of(aval):
-            names = [n for n in axes_in(part) if kinds.get(n) is AxisType.Explicit]
-            kept.append(tuple(names))
-        sharding = NamedSharding(mesh, PartitionSpec(*(k or None for k in kept)))
-        moved.append(reshard_p.bind(leaf, dst_sharding=sharding, concrete_mesh=None))
-    return tree_unflatten(tree, moved)
+            return leaf
+        spec = PartitionSpec(*cut_along(aval, mesh.explicit_axes))
+        sharding = NamedSharding(mesh, spec)
+        return reshard_p.bind(leaf, dst_sharding=sharding, concrete_mesh=None)
+
+    return tree_map(moved, values)
 
 
 def explicit_axes(
