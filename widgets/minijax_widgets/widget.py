@@ -6,7 +6,6 @@ Needs the extra `minijax[lab]`; nothing else of the views imports this module.
 from __future__ import annotations
 
 import inspect
-import json
 from collections.abc import Callable
 from html import escape
 from typing import Any
@@ -122,12 +121,15 @@ def live(
         return view(closed, *(given[n] for n in arrays))
 
     first = recorded()
-    player = PlayerWidget.of(first.frame())
+    shown = first.frame()
+    player = PlayerWidget.of(shown)
     complaint = ipywidgets.HTML()
     box = Live(widgets, [complaint, player], first)
+    steps = len(shown.steps)
 
     def record_again(change: Any = None) -> None:
-        step, before = player.step, json.loads(player.frame)["steps"]
+        nonlocal steps
+        step = player.step
         try:
             # A search through all objects takes longer than the answer.
             with no_search_for_cycles():
@@ -143,8 +145,8 @@ def live(
         complaint.value = ""
         player.frame = page
         # In a program of another length the old step is another place.
-        same = len(before) == len(frame.steps)
-        player.step = step if same else frame.telling
+        player.step = step if steps == len(frame.steps) else frame.telling
+        steps = len(frame.steps)
 
     for control in widgets.values():
         control.observe(record_again, names="value")
