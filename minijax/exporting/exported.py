@@ -40,15 +40,10 @@ minimum_supported_calling_convention_version = 1
 maximum_supported_calling_convention_version = 1
 
 # Foreign functions of jaxlib that later versions keep; others have to be allowed.
-_LASTING_TARGETS = {
-    "LayoutConstraint",
-    "Sharding",
-    "annotate_device_placement",
-    "shape_assertion",
-    "stablehlo.dynamic_top_k",
-    "stablehlo.dynamic_reduce_window",
-    "cu_threefry2x32_ffi",
-}
+_LASTING_TARGETS = set(
+    "LayoutConstraint Sharding annotate_device_placement cu_threefry2x32_ffi "
+    "shape_assertion stablehlo.dynamic_top_k stablehlo.dynamic_reduce_window".split()
+)
 
 
 class DisabledSafetyCheck:

@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, Any
 
 from minijax.backend import clients, distributed
 from minijax.core import runtime
-from minijax.processes import launch_order
 
 if TYPE_CHECKING:
     from minijax.processes.coordinator import Coordinator
@@ -142,7 +141,6 @@ def initialize(
             state.coordinator = None
         raise
     state.member = member
-    launch_order.join(member, seconds)
     state.initialization_timeout = seconds
     state.shutdown_timeout = shutdown_timeout_seconds
     if shutdown_timeout_seconds == _INITIALIZATION_SECONDS and LAUNCHED in os.environ:
@@ -194,7 +192,6 @@ def shutdown() -> None:
     if not clients.is_initialized():
         distributed.forget_for_clients()
     state.member = state.coordinator = state.client = state.store = None
-    launch_order.join(None)
     if late is not None:
         raise late
 
@@ -210,10 +207,8 @@ def _refuse(cluster: Any, slice_index: Any, partition_index: Any) -> None:
             f"cluster_detection_method={cluster!r}: minijax asks no cluster for its "
             "numbers. Pass coordinator_address, num_processes and process_id."
         )
-    for name, value in (
-        ("slice_index", slice_index),
-        ("partition_index", partition_index),
-    ):
+    given = {"slice_index": slice_index, "partition_index": partition_index}
+    for name, value in given.items():
         if value is not None:
             raise ValueError(
                 f"{name}={value!r}: the processes are not divided into partitions "
@@ -222,9 +217,8 @@ def _refuse(cluster: Any, slice_index: Any, partition_index: Any) -> None:
 
 
 def _address(given: str | None) -> str:
-    found = (
-        given or os.environ.get(ADDRESS) or os.environ.get("JAX_COORDINATOR_ADDRESS")
-    )
+    found = given or os.environ.get(ADDRESS)
+    found = found or os.environ.get("JAX_COORDINATOR_ADDRESS")
     if not found:
         raise ValueError(
             "coordinator_address should be defined. Start the script with `minijax "
@@ -304,15 +298,15 @@ def _uncaught(kind: type, error: BaseException, traceback: Any) -> None:
         _hooked[0](kind, error, traceback)
         return
     state.failed = True
-    if "Gloo" in str(error):
+    is_of_gloo = "Gloo" in str(error)
+    if not is_of_gloo:
+        member.fail(error)
+    _hooked[0](kind, error, traceback)
+    if is_of_gloo:
         # Another process is gone, and Gloo does not know which. The thread that watches
         # does, or will before long, and ends this process with that.
-        _hooked[0](kind, error, traceback)
         time.sleep(member.timeout + 2.0)
         member.fail(error)
-        return
-    member.fail(error)
-    _hooked[0](kind, error, traceback)
 
 
 def _finish_launched() -> None:

@@ -8,11 +8,10 @@ coordination service, to which a connection that asks for it is passed on.
 It is in the launcher (`minijax launch`), or else in process 0.
 
 Messages from a process: `join` (its number), `beat`, `gave_up` (it waits no longer for
-the others to come), `launch` (what the first process of a
-group launches), `done` (its program has ended), `bye`, `failed` (with the error
-that ends it). To a process: `welcome`, `refused`, `here` (who has come), `all`,
-`never` (who did not come), `beat`, `lost` (who is gone), `launch` (as it was told),
-`done` (who has ended).
+the others to come), `launch` (what it tells a group of its launches), `done` (its
+program has ended), `bye`, `failed` (with the error that ends it). To a process:
+`welcome`, `refused`, `here` (who has come), `all`, `never` (who did not come), `beat`,
+`lost` (who is gone), `launch` (as it was told), `done` (who has ended).
 """
 
 from __future__ import annotations
@@ -22,7 +21,6 @@ import dataclasses
 import socket
 import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -42,7 +40,10 @@ class Member:
     heard: float
     limit: float = 300.0  # seconds for the others to come to a launch
     finished: bool = False
+    # In each group, how many launches it has made, and the first that another process
+    # has made since: when that was noticed, its number, the program's title.
     places: dict[str, int] = dataclasses.field(default_factory=dict)
+    behind: dict[str, tuple] = dataclasses.field(default_factory=dict)
 
 
 def numbers(ids: Any) -> str:
@@ -79,9 +80,6 @@ class Coordinator:
         self._members: dict[int, Member] = {}
         self._lost: dict[int, str] = {}
         self._done: set[int] = set()
-        # For each group of processes, the launches to which not all have come: the
-        # place, the title, and when it was told.
-        self._launches: dict[str, deque[tuple[int, str, float]]] = {}
         self._closed = False
         self._listener = socket.create_server((self.host, self.port))
         self.port = self._listener.getsockname()[1]
@@ -190,7 +188,7 @@ class Coordinator:
         why = "its connection closed without a goodbye: it was killed, or crashed"
         try:
             self._read(number, member, lines)
-        except (ValueError, RecursionError, TypeError):
+        except (ValueError, LookupError, RecursionError, TypeError):
             why = "it sent bytes that are not a message of a process"
         if not member.finished:
             self._lose(number, why)
@@ -201,8 +199,8 @@ class Coordinator:
             member.heard = time.monotonic()
             if "beat" in message:
                 lines.send(beat=message["beat"])
-                for name, place in dict(message.get("places", {})).items():
-                    member.places[name] = int(place)
+                with self._lock:
+                    self._note_places(member, dict(message.get("places", {})))
             elif "launch" in message:
                 self._pass_on(number, message)
             elif "done" in message:
@@ -222,41 +220,39 @@ class Coordinator:
     # Launches over several processes.
 
     def _pass_on(self, number: int, message: dict[str, Any]) -> None:
-        """Sends a group the launch of its first process."""
-        name, place, told = message["launch"]
-        if not isinstance(name, str) or type(place) is not int or len(told) != 3:
+        """Sends a group what one of its processes says of its launches."""
+        name, what, place, *_ = message["launch"]
+        if type(name) is not str or type(what) is not str or type(place) is not int:
             raise ValueError(f"not a message: {message}")
-        group = [int(process) for process in name.split(",")]
-        with self._lock:
-            waiting = self._launches.setdefault(name, deque())
-            waiting.append((place, str(told[0]), time.monotonic()))
-            others = [self._members.get(n) for n in group if n != number]
-        for member in others:
+        others = [int(process) for process in name.split(",")]
+        for member in (self._members.get(n) for n in others if n != number):
             if member is not None and not member.finished:
-                member.lines.send(launch=[name, place, told])
+                member.lines.send(launch=message["launch"])
+
+    def _note_places(self, member: Member, places: dict[str, Any]) -> None:
+        """Notes how far a process's launches are, and which processes are behind."""
+        for name, (place, title) in places.items():
+            if place > member.places.get(name, 0):
+                member.behind.pop(name, None)
+            member.places[name] = int(place)
+            for other in (self._members[int(number)] for number in name.split(",")):
+                if other.places.get(name, 0) < place and not other.finished:
+                    other.behind.setdefault(name, (time.monotonic(), place, title))
 
     def _late(self, now: float) -> Iterator[tuple[int, str]]:
-        """The processes that did not come to a launch in time, and what to say."""
-        for name, waiting in self._launches.items():
-            first, *others = (int(process) for process in name.split(","))
-            came = {
-                number: self._members[number].places.get(name, 0)
-                for number in others
-                if not self._members[number].finished
-            }
-            while waiting and waiting[0][0] < min(came.values(), default=2**62):
-                waiting.popleft()
-            limit = self._members[first].limit
-            if not waiting or now - waiting[0][2] <= limit:
+        """Silent processes, those that did not come to a launch, and what to say."""
+        for number, member in self._members.items():
+            if member.finished:
                 continue
-            place, title, _ = waiting[0]
-            for number in came:
-                if came[number] <= place:
+            if now - member.heard > self.timeout:
+                why = f"it has been silent for {self.timeout:g} s: stopped, or cut off"
+                yield number, why
+            for since, place, title in member.behind.values():
+                if now - since > member.limit:
                     yield (
                         number,
-                        f"it has not reached launch {place + 1} over several "
-                        f"processes, {title}, within {limit:g} s "
-                        "(initialization_timeout)",
+                        f"it has not reached launch {place} over several processes, "
+                        f"{title}, within {member.limit:g} s (initialization_timeout)",
                     )
 
     # Who is gone.
@@ -291,20 +287,9 @@ class Coordinator:
                 with self._lock:
                     for member in self._members.values():
                         member.heard = now
-                    for waiting in self._launches.values():
-                        for index, launch in enumerate(waiting):
-                            waiting[index] = (*launch[:2], now)
+                        member.behind.clear()
             last = now
             with self._lock:
-                silent = [
-                    number
-                    for number, member in self._members.items()
-                    if not member.finished and now - member.heard > self.timeout
-                ]
                 late = list(self._late(now))
             for number, why in late:
-                if number not in silent:
-                    self._lose(number, why)
-            for number in silent:
-                why = f"it has been silent for {self.timeout:g} s: stopped, or cut off"
                 self._lose(number, why)

@@ -68,10 +68,8 @@ def compare(
     key = f"minijax/program/{where}/{number}"
     state.store.set(f"{key}/{own}", json.dumps(facts))
     what = f"jit({name}) is the {_ordinal(number)} program over several processes"
-    told = {
-        process: json.loads(value)
-        for process, value in _read_all(key, group, number, what).items()
-    }
+    read = _read_all(key, group, number, what)
+    told = {process: json.loads(value) for process, value in read.items()}
     if all(other == facts for other in told.values()):
         return
     texts = {}
@@ -103,14 +101,13 @@ def compare_values(what: str, value: np.ndarray, devices: Any) -> None:
     if odd:
         from minijax.processes.coordinator import numbers
 
-        raise errors.with_facts(
-            AssertionError(
-                f"the value passed to {what} is not the same on each process: "
-                f"{numbers(odd)} {_differs(odd)} from process {group[0]}. Pass the "
-                "same value everywhere; if each process holds other parts, use "
-                "`minijax.make_array_from_process_local_data`."
-            )
+        error = AssertionError(
+            f"the value passed to {what} is not the same on each process: "
+            f"{numbers(odd)} {_differs(odd)} from process {group[0]}. Pass the same "
+            "value everywhere; if each process holds other parts, use "
+            "`minijax.make_array_from_process_local_data`."
         )
+        raise errors.with_facts(error)
 
 
 def _read_all(key: str, group: list[int], number: int, what: str) -> dict[int, str]:
@@ -120,14 +117,13 @@ def _read_all(key: str, group: list[int], number: int, what: str) -> dict[int, s
     for process in group:
         value = state.store.get(f"{key}/{process}", state.initialization_timeout)
         if value is None:
-            raise errors.with_facts(
-                RuntimeError(
-                    f"{what} here, and process {process} has not made its "
-                    f"{_ordinal(number)} within {state.initialization_timeout:g} s "
-                    "(initialization_timeout). Every process of a mesh makes the same "
-                    "calls in the same order."
-                )
+            error = RuntimeError(
+                f"{what} here, and process {process} has not made its "
+                f"{_ordinal(number)} within {state.initialization_timeout:g} s "
+                "(initialization_timeout). Every process of a mesh makes the same "
+                "calls in the same order."
             )
+            raise errors.with_facts(error)
         told[process] = value
     return told
 
@@ -143,10 +139,8 @@ def _differs(processes: list[int]) -> str:
 
 
 def _first_difference(each: list[dict[str, Any]]) -> str:
-    for fact in _FACTS:
-        if len({one[fact] for one in each}) > 1:
-            return fact
-    return "text"
+    differ = (fact for fact in _FACTS if len({one[fact] for one in each}) > 1)
+    return next(differ, "text")
 
 
 def _told(number: int, told: dict[int, dict], texts: dict[int, str]) -> str:
@@ -201,7 +195,6 @@ def _mesh(mesh: Any) -> str:
 
 
 def _ordinal(number: int) -> str:
-    ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
-    if number % 100 in (11, 12, 13):
-        ending = "th"
+    is_teen = number % 100 in (11, 12, 13)
+    ending = "th" if is_teen else {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th")
     return f"{number}{ending}"

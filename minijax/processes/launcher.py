@@ -65,12 +65,9 @@ class _Running:
         self._printing = threading.Lock()
         self.events: queue.Queue[tuple[int, str]] = queue.Queue()
         self.coordinator = Coordinator(
-            "127.0.0.1",
-            0,
-            launch.num_processes,
-            launch.timeout,
-            lambda number, why: self.events.put((number, why)),
+            "127.0.0.1", 0, launch.num_processes, launch.timeout
         )
+        self.coordinator.on_lost = lambda *lost: self.events.put(lost)
         # Error output that is there when the launcher is not.
         self.last_words = os.dup(2)
         self.processes: list[subprocess.Popen[bytes]] = []
@@ -88,10 +85,8 @@ class _Running:
                 start_new_session=True,  # so that its children end with it
             )
             self.processes.append(process)
-            for source, sink in (
-                (process.stdout, sys.stdout),
-                (process.stderr, sys.stderr),
-            ):
+            streams = (process.stdout, sys.stdout), (process.stderr, sys.stderr)
+            for source, sink in streams:
                 self._pumps.append(in_background(self._pump, number, source, sink))
 
     def _environment(self, number: int) -> dict[str, str]:
@@ -155,15 +150,12 @@ class _Running:
             process.wait(5.0 if ENDED_WITH in why else 0.5)
         code = process.poll()
         after = f"after {time.monotonic() - self.started:.1f} s"
-        if code is None:
-            # Stopped, or cut off.
-            self.say(f"process {number} is gone {after} ({why}).")
-        else:
-            self.say(f"process {number} {_ended(code)} {after}.")
+        # One without a status was stopped, or cut off.
+        gone = f"is gone {after} ({why})"
+        how = gone if code is None else f"{_ended(code)} {after}"
+        self.say(f"process {number} {how}.")
         self._end_others(number)
-        code = process.returncode
-        if code is None or code == 0:
-            return 1
+        code = process.returncode or 1
         return code if code > 0 else 128 - code
 
     def _alive(self) -> list[int]:

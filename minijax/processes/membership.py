@@ -19,8 +19,8 @@ import time
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from minijax.processes import launch_order
 from minijax.processes.coordinator import numbers
+from minijax.processes.launch_order import Group, group_of
 from minijax.processes.lines import Lines, in_background, splice
 
 # With an error in another process, this one has so long to print its own.
@@ -60,6 +60,7 @@ class Membership:
         self._where = (self.host, self.port)
         self._everybody_done = threading.Event()
         self._done: list[int] = []
+        self.groups: dict[str, Group] = {}
         self._leaving = False
         self._ending = False
         end = time.monotonic() + self.initialization_timeout
@@ -190,7 +191,9 @@ class Membership:
             now = time.monotonic()
             if now >= next_beat:
                 count += 1
-                self._lines.send(beat=count, places=launch_order.places())
+                groups = list(self.groups.items())
+                places = {name: (group.place, group.last) for name, group in groups}
+                self._lines.send(beat=count, places=places)
                 next_beat = now + every
             try:
                 message = self._lines.receive(every / 2)
@@ -213,7 +216,8 @@ class Membership:
             elif "lost" in message:
                 self._lose(message)
             elif "launch" in message:
-                launch_order.hear(*message["launch"])
+                name, *said = message["launch"]
+                group_of(name, self).hear(*said)
 
     def _lose(self, message: dict[str, Any]) -> None:
         number = message["lost"]
@@ -240,9 +244,9 @@ class Membership:
 
     # Launching.
 
-    def tell_launch(self, group: str, place: int, told: tuple) -> None:
-        """Announces a launch of this process to the others of a group."""
-        self._lines.send(launch=[group, place, told])
+    def tell_launch(self, group: str, *said: Any) -> None:
+        """Tells the others of a group about this process's launches."""
+        self._lines.send(launch=[group, *said])
 
     # Going.
 

@@ -99,17 +99,8 @@ class DotAlgorithm(NamedTuple):
 
 
 _float8_dtypes = tuple(
-    np.dtype(getattr(ml_dtypes, name))
-    for name in (
-        "float8_e4m3b11fnuz",
-        "float8_e4m3fn",
-        "float8_e4m3fnuz",
-        "float8_e5m2",
-        "float8_e5m2fnuz",
-        "float8_e3m4",
-        "float8_e4m3",
-        "float8_e8m0fnu",
-    )
+    np.dtype(getattr(ml_dtypes, f"float8_{name}"))
+    for name in "e4m3b11fnuz e4m3fn e4m3fnuz e5m2 e5m2fnuz e3m4 e4m3 e8m0fnu".split()
 )
 _float8_outputs = tuple(_float8_dtypes[index] for index in (1, 3, 4, 2, 0))
 

@@ -158,15 +158,13 @@ def _check_same(aval: Any, sharding: NamedSharding) -> None:
     spec = sharding.spec.partitions
     told = PartitionSpec(*own) if aval.cut is None else aval.cut.spec
     if any(words_of(aval)) or own != (*spec, *(None,) * (aval.ndim - len(spec))):
-        raise errors.with_facts(
-            AssertionError(
-                "`with_sharding_constraint` acts as an assert when all axes of mesh "
-                "are of type `Explicit`. The array sharding: "
-                f"{told} did not match the sharding "
-                f"provided: {sharding.spec}. Please use `minijax.sharding.reshard` to "
-                "shard your input to the sharding you want."
-            )
+        error = AssertionError(
+            "`with_sharding_constraint` acts as an assert when all axes of mesh are of "
+            f"type `Explicit`. The array sharding: {told} did not match the sharding "
+            f"provided: {sharding.spec}. Please use `minijax.sharding.reshard` to "
+            "shard your input to the sharding you want."
         )
+        raise errors.with_facts(error)
 
 
 sharding_constraint_p.def_abstract_eval(lambda x, **_: x)

@@ -123,11 +123,10 @@ def sharding_of(
     if not isinstance(place, PartitionSpec):
         return place
     if mesh.empty:
-        raise errors.with_facts(
-            kind(
-                f"{what} requires a non-empty mesh in context if you are passing "
-                f"`PartitionSpec`s, and got {place}. Set one, `with minijax.set_mesh("
-                "mesh):`, or pass a sharding, `NamedSharding(mesh, spec)`."
-            )
+        error = kind(
+            f"{what} requires a non-empty mesh in context if you are passing "
+            f"`PartitionSpec`s, and got {place}. Set one, `with minijax.set_mesh("
+            "mesh):`, or pass a sharding, `NamedSharding(mesh, spec)`."
         )
+        raise errors.with_facts(error)
     return NamedSharding(mesh, place)

@@ -155,12 +155,11 @@ class custom_partitioning(CustomFunction):
             hash(statics)  # TypeError: "unhashable type: 'list'"
         call, consts, out_tree = trace_with_consts(of_arrays, arrays, _NAME)
         if consts:
-            raise errors.with_facts(
-                AssertionError(
-                    "custom_partitioning: the function closes over an array, which "
-                    "would be cut by no rule. Pass it as an argument."
-                )
+            error = AssertionError(
+                "custom_partitioning: the function closes over an array, which would "
+                "be cut by no rule. Pass it as an argument."
             )
+            raise errors.with_facts(error)
         results = custom_partitioning_p.bind(
             *leaves,
             call=call,

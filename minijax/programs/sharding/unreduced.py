@@ -56,12 +56,11 @@ def has_words(avals: Sequence[Any]) -> bool:
 
 def refuse(name: str, words: str = "unreduced/reduced") -> NoReturn:
     """NotImplementedError for a primitive that takes no such values."""
-    raise errors.with_facts(
-        NotImplementedError(
-            f"{words} rule for {name} is not implemented. Add the parts up first: "
-            "`minijax.sharding.reshard(x, P(...))` without the word."
-        )
+    error = NotImplementedError(
+        f"{words} rule for {name} is not implemented. Add the parts up first: "
+        "`minijax.sharding.reshard(x, P(...))` without the word."
     )
+    raise errors.with_facts(error)
 
 
 def refuse_unless_own(name: str, avals: Sequence[Any]) -> None:

@@ -39,6 +39,8 @@ count = devices.size
 assert (float(double_sum(x)), float(triple_sum(x))) == (2 * count, 3 * count)
 
 if what == "order":
+    for _ in range(40):  # so often that they are no longer told one by one
+        double_sum(x)
     order = [double_sum, triple_sum]
     for f in reversed(order) if me == victim else order:
         print(f.__name__, float(f(x)), flush=True)
