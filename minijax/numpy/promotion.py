@@ -284,6 +284,14 @@ def promote_args_inexact(name: str, *args: Any) -> list[Any]:
     return _promote(name, promote_dtypes_inexact, args) if ready is None else ready
 
 
+def promote_args_real(name: str, *args: Any) -> list[Any]:
+    """Like `promote_args_inexact`; TypeError for complex numbers: no order."""
+    promoted = promote_args_inexact(name, *args)
+    if any(map(np.iscomplexobj, promoted)):
+        raise TypeError(f"{name} takes real numbers, x.real, and got complex ones.")
+    return promoted
+
+
 def promote_args_numeric(name: str, *args: Any) -> list[Any]:
     """Like `promote_args`; bools become integers."""
     ready = _operands_without_promotion(name, args, operators.NUMBER_TYPES)

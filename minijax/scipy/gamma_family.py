@@ -79,7 +79,7 @@ def poch(z: ArrayLike, m: ArrayLike) -> Array:
 def multigammaln(a: ArrayLike, d: ArrayLike) -> Array:
     """The logarithm of the gamma function of `d` dimensions; `d` is a known integer."""
     count = index_of(d, "d of multigammaln")
-    a, dimensions = promote_args_inexact("multigammaln", jnp.asarray(a), d)
+    a, dimensions = map(jnp.asarray, promote_args_inexact("multigammaln", a, d))
     first = constant_like(a, 0.25) * dimensions * (dimensions - 1) * np.log(np.pi)
     halves = jnp.arange(count, dtype=a.dtype) / 2
     return jnp.sum(lax.lgamma(a[..., None] - halves), axis=-1) + first

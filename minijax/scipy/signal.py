@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -11,16 +10,16 @@ import numpy as np
 from minijax import lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
-from minijax.numpy.arraylike import check_arraylike
-from minijax.numpy.promotion import promote_dtypes_inexact
-from minijax.primitives.shape.squeezing import canonicalize_axis
+from minijax.numpy.arraylike import ensure_arraylike
+from minijax.numpy.promotion import promote_args_inexact, promote_dtypes_inexact
+from minijax.primitives.shape.squeezing import canonicalize_axis, index_of
 
 
 def _ordered(name: str, in1: Any, in2: Any, mode: str) -> tuple[Any, Any, bool]:
     """Both with one dtype, and whether the second is the larger one on each axis."""
     if mode not in ("full", "same", "valid"):
         raise ValueError(f"{name}: mode is 'full', 'same' or 'valid', got {mode!r}.")
-    in1, in2 = promote_dtypes_inexact(jnp.asarray(in1), jnp.asarray(in2))
+    in1, in2 = promote_dtypes_inexact(*ensure_arraylike(name, in1, in2))
     if in1.ndim != in2.ndim:
         raise ValueError(f"{name}: in1 and in2 must have the same number of axes.")
     larger = [m <= n for m, n in zip(in1.shape, in2.shape)]
@@ -36,9 +35,8 @@ def fftconvolve(in1: Any, in2: Any, mode: str = "full", axes: Any = None) -> Arr
 
     Raises ValueError for another mode, and for shapes that do not fit.
     """
-    check_arraylike("fftconvolve", in1, in2)
     in1, in2, swap = _ordered("fftconvolve", in1, in2, mode)
-    axes = [operator.index(axes)] if hasattr(axes, "__index__") else axes
+    axes = [index_of(axes)] if hasattr(axes, "__index__") else axes
     axes = range(in1.ndim) if axes is None else axes
     along = sorted(canonicalize_axis(axis, in1.ndim) for axis in axes)
     if np.delete(in1.shape, along).tolist() != np.delete(in2.shape, along).tolist():
@@ -104,7 +102,7 @@ def correlate(
     in1: Any, in2: Any, mode: str = "full", method: str = "auto", precision: Any = None
 ) -> Array:
     """The correlation of two arrays: `convolve` with `in2` conjugated and reversed."""
-    return convolve(in1, jnp.flip(in2.conj()), mode, method, precision)
+    return convolve(in1, jnp.flip(jnp.conj(in2)), mode, method, precision)
 
 
 # -- spectra ------------------------------------------------------------------------
@@ -179,13 +177,12 @@ def stft(
     Raises:
       ValueError: sizes that do not fit, another boundary, an unknown window.
     """
-    check_arraylike("stft", x)
-    [x] = promote_dtypes_inexact(jnp.asarray(x))
+    [x] = promote_args_inexact("stft", x)
     axis = canonicalize_axis(axis, x.ndim)
     weights = _window(window, nperseg, x.shape[axis], x.dtype)
     size = weights.size
-    shared = size // 2 if noverlap is None else operator.index(noverlap)
-    length = size if nfft is None else operator.index(nfft)
+    shared = size // 2 if noverlap is None else index_of(noverlap, "noverlap")
+    length = size if nfft is None else index_of(nfft, "nfft")
     if length < size or shared >= size or boundary not in (None, *_BOUNDARIES):
         raise ValueError(
             f"stft: nfft={length} is at least nperseg={size}, noverlap={shared} less, "

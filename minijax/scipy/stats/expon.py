@@ -8,13 +8,13 @@ import numpy as np
 from minijax import lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
-from minijax.numpy.promotion import promote_args_inexact
+from minijax.numpy.promotion import promote_args_inexact, promote_args_real
 from minijax.typing import ArrayLike
 
 
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the density at `x`."""
-    x, loc, scale = promote_args_inexact("expon.logpdf", x, loc, scale)
+    x, loc, scale = promote_args_real("expon.logpdf", x, loc, scale)
     z = (x - loc) / scale
     return jnp.where(x < loc, -np.inf, -(lax.log(scale) + z))
 
@@ -26,14 +26,14 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of at most `x`."""
-    x, loc, scale = promote_args_inexact("expon.cdf", x, loc, scale)
+    x, loc, scale = promote_args_real("expon.cdf", x, loc, scale)
     z = (x - loc) / scale
     return jnp.where(z < 0, 0, -lax.expm1(-z))
 
 
 def logcdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """`log(cdf(x))`."""
-    x, loc, scale = promote_args_inexact("expon.logcdf", x, loc, scale)
+    x, loc, scale = promote_args_real("expon.logcdf", x, loc, scale)
     z = (x - loc) / scale
     return jnp.where(z < 0, -np.inf, lax.log1p(-lax.exp(-z)))
 
@@ -45,7 +45,7 @@ def sf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 
 def logsf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """`log(sf(x))`."""
-    x, loc, scale = promote_args_inexact("expon.logsf", x, loc, scale)
+    x, loc, scale = promote_args_real("expon.logsf", x, loc, scale)
     z = (x - loc) / scale
     return jnp.where(z < 0, 0, -z)
 

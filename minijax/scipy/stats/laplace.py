@@ -6,13 +6,13 @@ In JAX: `jax.scipy.stats.laplace`.
 from minijax import lax
 from minijax import numpy as jnp
 from minijax.core.array import Array
-from minijax.numpy.promotion import promote_args_inexact
+from minijax.numpy.promotion import promote_args_real
 from minijax.typing import ArrayLike
 
 
 def logpdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The logarithm of the density at `x`."""
-    x, loc, scale = promote_args_inexact("laplace.logpdf", x, loc, scale)
+    x, loc, scale = promote_args_real("laplace.logpdf", x, loc, scale)
     return -(lax.abs(x - loc) / scale + lax.log(2 * scale))
 
 
@@ -23,6 +23,6 @@ def pdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
 
 def cdf(x: ArrayLike, loc: ArrayLike = 0, scale: ArrayLike = 1) -> Array:
     """The probability of at most `x`."""
-    x, loc, scale = promote_args_inexact("laplace.cdf", x, loc, scale)
+    x, loc, scale = promote_args_real("laplace.cdf", x, loc, scale)
     z = (x - loc) / scale
     return jnp.where(z <= 0, 0.5 * lax.exp(z), 1 - 0.5 * lax.exp(-z))
