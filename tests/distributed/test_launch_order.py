@@ -8,6 +8,7 @@ import queue
 import random
 import threading
 import time
+import types
 
 import pytest
 
@@ -94,6 +95,28 @@ def test_a_loop_is_told_once():
     first, *others = run(0, *[{"main": ["step"] * 1000}] * 3)
     assert first.sent == 2 * launch_order._LONGEST + 1
     assert not any(other.sent for other in others)
+
+
+def test_a_cycle_ends_when_all_have_answered():
+    launched, said = [], []
+    member = types.SimpleNamespace(process_id=0, tell_launch=lambda *a: said.append(a))
+    group = Group("0,1,2", member)
+
+    def launch(title):
+        group.launch(Told(title, title, "main"), launched.append, title)
+
+    for _ in range(20):
+        launch("a")
+    thread = threading.Thread(target=launch, args=("b",), daemon=True)
+    thread.start()
+    while said[-1][1] != "leave":
+        time.sleep(0.01)
+    group.hear("at", 18)
+    thread.join(0.3)
+    assert launched[-1] == "a"
+    group.hear("at", 20)
+    thread.join(5)
+    assert launched[-1] == "b"
 
 
 @pytest.mark.parametrize("seed", range(2))
