@@ -163,12 +163,15 @@ for _primitive in CASTS.values():
     _primitive.def_lowering(lambda ctx, x, *, axes: x)
 
 
+def_linear(pvary_p, lambda ct, x, axes: [psum_invariant_p.bind(ct, axes=axes)])
+def_linear(psum_invariant_p, lambda ct, x, axes: [pvary_p.bind(ct, axes=axes)])
+
+
 def _transposed(primitive: Primitive, other: Primitive) -> None:
     def_linear(primitive, lambda ct, x, axes: [other.bind(ct, axes=axes)])
     def_linear(other, lambda ct, x, axes: [primitive.bind(ct, axes=axes)])
 
 
-_transposed(pvary_p, psum_invariant_p)
 _transposed(preduced_p, unreduced_psum_p)
 _transposed(vary_unreduced_cast_p, reduced_vary_cast_p)
 
