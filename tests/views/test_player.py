@@ -394,6 +394,8 @@ def test_live_keeps_arrays_as_arguments():
     assert "weights['w']" in box.view.text() and "used twice" not in box.view.text()
     slider.value = 2
     assert "weights['w'] is used twice" in box.view.text()
+    box = see.live(see.vmap, lambda x, n: x * n, np.ones((2, 3), np.float32), slider)
+    assert box.view.frame().call == "vmap(lambda)"
 
 
 def test_nothing_is_cut_on_paper(show):

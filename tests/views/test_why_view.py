@@ -23,6 +23,7 @@ from minijax import (
 from minijax.core import source_info
 from minijax.experimental.pallas import pallas_call
 from minijax_lab.explain import causes
+from minijax_lab.explain.cache import latest
 from minijax_lab.explain.recording import Recording, span_text
 
 KEPT = []
@@ -117,8 +118,16 @@ def test_the_last_exception(monkeypatch):
     assert see.why().recording.call == "TypeError"
     monkeypatch.delattr(sys, name)
     monkeypatch.delattr(sys, "last_value", raising=False)
-    with pytest.raises(LookupError, match="there was none"):
+    latest.clear()
+    with pytest.raises(LookupError, match="there was neither. Pass"):
         see.why()
+    with see.cache(jit(jnp.sin)) as watched:
+        watched(jnp.ones(3))
+        with pytest.raises(LookupError, match="there was neither. Pass"):
+            see.why()  # a first call is none that was compiled again
+        watched(jnp.ones(4))
+        assert see.why().text() == see.why(watched).text()
+        assert "f32[3] and is f32[4]" in see.why().text()
     with pytest.raises(TypeError, match="an exception or an equation"):
         see.why(3)
 

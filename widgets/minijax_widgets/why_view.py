@@ -6,8 +6,15 @@ import itertools
 from typing import Any
 
 from minijax.core.jit import JitFunction
+from minijax_lab.explain.cache import latest
 from minijax_lab.explain.recording import span_text
-from minijax_lab.explain.why import Moment, WhyRecording, first_paragraph, record_why
+from minijax_lab.explain.why import (
+    Moment,
+    WhyRecording,
+    first_paragraph,
+    last_exception,
+    record_why,
+)
 from minijax_lab.explain.why_compiled import why_call_compiled, why_compiled
 from minijax_widgets.cache_view import CacheView
 from minijax_widgets.code import code_panes, mark_of
@@ -26,9 +33,13 @@ def why(subject: Any = None) -> WhyView:
     wrote it, if they were recorded (`minijax_lab.explain.causes.recording`); those of
     `see.jaxpr(f, x)` are, and `see.jaxpr(f, x).why(3)` tells of its third. Of a jitted
     function, or of the view that `see.cache(f)` gave, which knows the lines of calls:
-    what made its last program necessary, by the leaf's path, and what to write. Raises
-    LookupError when there was no exception, or no call.
+    what made its last program necessary, by the leaf's path, and what to write. Without
+    an argument, and where no exception was shown: the last time that a function watched
+    by `see.cache` was compiled again. Raises LookupError when there was nothing of it.
     """
+    watch = latest.get("watch")
+    if subject is None and watch is not None and last_exception() is None:
+        return WhyView(why_call_compiled(watch.recording()))
     if isinstance(subject, CacheView):
         return WhyView(why_call_compiled(subject.recording))
     if isinstance(subject, JitFunction):

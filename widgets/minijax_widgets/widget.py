@@ -186,6 +186,7 @@ def _closed_over(
 
     call.__name__ = getattr(function, "__name__", "function")
     call.__qualname__ = call.__name__
+    call.stands_for = function  # type: ignore[attr-defined]
     if not inspect.isfunction(function):
         return call
     call.__doc__ = function.__doc__

@@ -39,6 +39,8 @@ def title(function: Callable) -> str:
     around: list[str] = []
     name = fun_name(function).replace("<lambda>", "lambda")
     while True:
+        # `see.live` calls a function with what its controls say.
+        function = getattr(function, "stands_for", function)
         code = getattr(function, "__code__", None)
         if code is None or source_info.is_user_filename(code.co_filename):
             break

@@ -113,6 +113,10 @@ class Key:
     program: int = 0
 
 
+# Under "watch": the one that saw the last program made anew, while somebody holds it.
+latest: weakref.WeakValueDictionary[str, CacheWatch] = weakref.WeakValueDictionary()
+
+
 class CacheWatch:
     """Listens to the calls of one jitted function, until `stop` or its own end."""
 
@@ -292,6 +296,8 @@ class CacheWatch:
             name = getattr(self.function, "__name__", "function").strip("<>")
             changes = [Change("function", name, "jitted before", "jitted anew")]
             advice = "jit it once, above the loop, and call that"
+        if nearest is not None:
+            latest["watch"] = self
         key.row = len(self.calls)
         key = self.know(raw, key, number)
         self.calls.append(

@@ -80,6 +80,12 @@ class WhyRecording(Recording):
     repaired_at: int = 0  # its number, where it is another line than the telling one
 
 
+def last_exception() -> BaseException | None:
+    """The exception that is being handled, or the last one that Python showed."""
+    shown = getattr(sys, "last_exc", None) or getattr(sys, "last_value", None)
+    return sys.exc_info()[1] or shown
+
+
 def record_why(subject: Any = None) -> WhyRecording:
     """Records why an exception happened, or why an equation is where it is.
 
@@ -89,14 +95,14 @@ def record_why(subject: Any = None) -> WhyRecording:
     if isinstance(subject, JaxprEqn):
         return why_equation(subject)
     if subject is None:
-        # The one that is being handled comes before the one that was shown.
-        subject = sys.exc_info()[1]
-        subject = subject or getattr(sys, "last_exc", None)
-        subject = subject or getattr(sys, "last_value", None)
+        subject = last_exception()
         if subject is None:
             raise LookupError(
-                "see.why() tells about the last exception that was shown, and there "
-                "was none. Pass one: `except Exception as error: see.why(error)`."
+                "see.why() tells about the last exception that was shown, or the last "
+                "program that a function watched by see.cache made anew, and there was "
+                "neither. Pass what it is to tell about: an exception (`except Exception "
+                "as error: see.why(error)`), an equation of make_jaxpr(f)(x).eqns, or a "
+                "jitted function."
             )
     if not isinstance(subject, BaseException):
         whose = "JAX's " if type(subject).__module__.startswith("jax.") else ""
