@@ -98,11 +98,11 @@ def record_why(subject: Any = None) -> WhyRecording:
         subject = last_exception()
         if subject is None:
             raise LookupError(
-                "see.why() tells about the last exception that was shown, or the last "
-                "program that a function watched by see.cache made anew, and there was "
-                "neither. Pass what it is to tell about: an exception (`except Exception "
-                "as error: see.why(error)`), an equation of make_jaxpr(f)(x).eqns, or a "
-                "jitted function."
+                "see.why() tells about the last exception that was shown, or the "
+                "last program that a function watched by see.cache made anew, and "
+                "there was neither. Pass what it is to tell about: an exception "
+                "(`except Exception as error: see.why(error)`), an equation of "
+                "make_jaxpr(f)(x).eqns, or a jitted function."
             )
     if not isinstance(subject, BaseException):
         whose = "JAX's " if type(subject).__module__.startswith("jax.") else ""
