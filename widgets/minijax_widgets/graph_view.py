@@ -22,7 +22,7 @@ from minijax_widgets.scene import Scene
 from minijax_widgets.view import View
 
 # One that runs down, with many boxes open, is not higher than two windows.
-MOST_DOWN = 1150
+MOST_DOWN = 1300
 # The pages that a graph is laid out for, by the numbers of their first layouts.
 WIDE, DOWN, NARROW = 0, 1, 2
 # A wider graph stands above the listing.

@@ -343,7 +343,8 @@ def draw_array(
         if key != "grid":
             low += 16
             draw_kind(scene, operand, x, low, programs)
-            right = max(right, x + text_width("written back again", 12))
+            said = OUTSIDE if operand.leaves_its_array else "written back again"
+            right = max(right, x + text_width(said, 12, weight=600))
     if tiles.is_coarse:
         low += 15
         said = f"one cell: {tiles.tall_cell} x {tiles.wide_cell} elements"

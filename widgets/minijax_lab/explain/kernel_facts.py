@@ -116,6 +116,12 @@ class Operand:
         return bool(self.bytes and any(self.block) and empty)
 
     @functools.cached_property
+    def leaves_its_array(self) -> bool:
+        """Whether some program's block lies beside the array."""
+        axes = zip(zip(*self.starts), self.block, self.shape)
+        return any(max(at) >= n or min(at) + size <= 0 for at, size, n in axes)
+
+    @functools.cached_property
     def moves(self) -> list[bool]:
         """For each program whether its block is copied: fetched before an input's
         program, written back after an output's."""

@@ -51,10 +51,11 @@ function entitle(made: HTMLElement, text: string): void {
   label(made, text);
 }
 
-/** A text that may break behind brackets and before dots, rather than inside words. */
+/** A text that may break behind brackets and before dots, rather than inside words, and
+ *  not inside of an arrow. */
 function breakable(text: string): (string | HTMLElement)[] {
-  const parts = text.split(/(?<=\(|\w\[(?=\w+=))|(?=\.[a-z_])/);
-  return parts.flatMap((part, at) => (at ? [element("wbr"), part] : [part]));
+  const parts = text.split(/(?<=\(|\w\[(?=\w+=)|->)|(?=\.[a-z_]|->)/);
+  return parts.flatMap((part, at) => (part === "->" ? element("span", "mj-whole", part) : at ? [element("wbr"), part] : part));
 }
 
 /** A drawn pane: its rows appear in the document when they are first shown. */
@@ -397,6 +398,7 @@ export class Player {
     vary(table, "columns", max(1, widths.length - 1));
     const last = widths[widths.length - 1]! - 3;
     vary(table, "last", `${min(22, last)}ch`);
+    vary(table, "middle", `${min(28, widths[1]!)}ch`);
     // Room for the sign that folds.
     const sign = pane.rows.some((row) => row.d) ? 24 : 4;
     vary(table, "first", `calc(${pane.kind === "listing" ? scantWidth(pane) : widths[0]}ch + ${sign}px)`);
@@ -622,7 +624,8 @@ export class Player {
       return bar;
     }
     if (role === "params") return this.#drawParameters(text);
-    const span = element(link ? "a" : "span", "", text);
+    const span = element(link ? "a" : "span");
+    span.append(...breakable(text));
     // Only pages beside this one: a recording that was made elsewhere may hold any text.
     if (link && /^[\w-]+(\/[\w-]+)*\.html$/.test(link)) set(span, "href", link);
     if (role) span.className = role.split(" ").map((name) => `mj-${name}`).join(" ");

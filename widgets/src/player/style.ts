@@ -77,10 +77,10 @@ height:24px;padding:0 6px;cursor:pointer}
 .bar button:hover{border-color:&line}
 .bar button[aria-pressed=true]{|&value-wash;border-color:&value}
 .bar button:disabled{opacity:.4;cursor:default}
-.bar input[type=range]{flex:90px;min-width:60px;max-width:220px;height:24px;margin:0 4px;
+.bar input[type=range]{flex:60px;min-width:60px;max-width:220px;height:24px;margin:0 4px;
 accent-color:&value;|transparent}
 .bar input[type=search]{width:150px;cursor:text}
-.where{font-variant-numeric:tabular-nums;min-width:8em;_nowrap;overflow:hidden;text-overflow:ellipsis}
+.where{font-variant-numeric:tabular-nums;flex:99 8em;max-width:max-content;_nowrap;overflow:hidden;text-overflow:ellipsis}
 .gap{flex:1}
 .panes{<flex;flex-wrap:wrap;gap:12px;align-items:flex-start}
 .column{min-width:min(&least,100%);flex:&least;<flex;flex-direction:column;gap:12px;position:relative}
@@ -118,8 +118,7 @@ position:sticky;left:0;|&base}
 ?#listing ',?#code td:nth-child(2),?#sides td:nth-child(n+2),?#plain '{
 _pre-wrap;overflow-wrap:anywhere}
 ?#listing ':not(:only-child){width:&first}
-?#listing td.rail:last-child{max-width:0;min-width:calc(&last + 20px);overflow:hidden;
-text-overflow:ellipsis}
+?#listing td.rail:last-child{max-width:0;min-width:calc(&last + 20px);_normal}
 ?#table td.hang{--mj-i:min(&hang*1ch,40cqw);padding-left:calc(var(--mj-at,8px) + &i);
 text-indent:calc(-1*&i)}
 ?.changed{|&residual-wash;$3px;box-shadow:0 0 0 1px &residual}
@@ -188,6 +187,7 @@ text-decoration:none;cursor:pointer}
 ?.tile.constant{|transparent;border-style:dashed}
 ?.tile.use{outline:2px solid &value;outline-offset:1px;text-decoration:none}
 ?a.tile:hover{text-decoration:underline}
+?.whole{_nowrap}
 .strong{font-weight:600;color:&text}
 .code-text{font-family:${CODE}}
 .separator{color:&line}
@@ -241,6 +241,7 @@ div.map{position:sticky;bottom:0;left:0;height:0}
 @media print{.pane{max-height:none!important;overflow:visible}?:is(button,select,input,.map,.axes){<none}
 ?svg.scene{max-width:100%;max-height:80vh}?#table:not(.code) :is(td,th){width:auto}
 ?td+td:not([data-sized]){min-width:0!important;_pre-wrap}}
+@container (min-width:641px) and (max-width:820px){?##plain :is(td,th):nth-child(2):nth-last-child(2){width:auto;_pre-wrap;min-width:calc(&middle + 20px)}}
 @container (max-width:640px){
 ?#tiles tr{<block}
 .panes{flex-direction:column}
@@ -270,11 +271,11 @@ div.map{position:sticky;bottom:0;left:0;height:0}
 ?#table:not(.sized) thead{<none}
 ?#grid thead{<contents}
 ?##grid th{overflow:visible}
-?#grid th:last-child:nth-child(n+3){<none}
+?#grid thead :last-child:nth-child(n+3){<none}
 .bar>:not(button,[type=range],[aria-label="steps per second"]),.bar button[title=search]~*{order:2}
 .bar button[title=search]{order:1}
 .bar input[type=range]{flex-basis:60px}
-.where{flex:10em;min-width:0}
+.where{flex:10em;max-width:none}
 .bar select[title="show only"]{max-width:5.5em}
 .still .head{flex:230px}}
 @container (max-width:460px){?td .size{_normal}
