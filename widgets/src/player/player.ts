@@ -397,7 +397,7 @@ export class Player {
     flag(table, "pair", widths.length === 3 && widths[0]! > 24);
     vary(table, "columns", max(1, widths.length - 1));
     const last = widths[widths.length - 1]! - 3;
-    vary(table, "last", `${min(26, last)}ch`);
+    vary(table, "last", `${min(22, last)}ch`);
     vary(table, "middle", `${min(28, widths[1]!)}ch`);
     // Room for the sign that folds.
     const sign = pane.rows.some((row) => row.d) ? 24 : 4;

@@ -118,7 +118,8 @@ position:sticky;left:0;|&base}
 ?#listing ',?#code td:nth-child(2),?#sides td:nth-child(n+2),?#plain '{
 _pre-wrap;overflow-wrap:anywhere}
 ?#listing ':not(:only-child){width:&first}
-?#listing td.rail:last-child{max-width:0;min-width:calc(&last + 20px);_normal}
+?#listing td.rail:last-child{max-width:0;min-width:calc(&last + 20px);overflow:hidden;
+text-overflow:ellipsis}
 ?#table td.hang{--mj-i:min(&hang*1ch,40cqw);padding-left:calc(var(--mj-at,8px) + &i);
 text-indent:calc(-1*&i)}
 ?.changed{|&residual-wash;$3px;box-shadow:0 0 0 1px &residual}
