@@ -24,7 +24,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from minijax.core import errors
-from minijax.processes.connecting import state
 
 Launch = Callable[[list[Any]], list[Any]]
 
@@ -183,8 +182,9 @@ class Group:
                         "that launch have the same names in each process "
                         "(threading.Thread(name=...))."
                     )
-            elif waited > state.initialization_timeout:
-                limit = f"{state.initialization_timeout:g} s (initialization_timeout)"
+            elif waited > self._member.initialization_timeout:
+                limit = f"{self._member.initialization_timeout:g} s "
+                limit += "(initialization_timeout)"
                 raise self._refused(
                     f"has not been made by process {self.processes[0]} within {limit}; "
                     f"process {self._member.process_id} is at {own}."
@@ -204,7 +204,7 @@ def group_of(name: str, member: Any) -> Group:
 
 
 def in_order(
-    launch: Launch, name: str, text: str, devices: Any, executable: Any
+    launch: Launch, name: str, text: str, devices: Any, executable: Any, member: Any
 ) -> Launch:
     """The launch of a program, in the order of all processes of its devices.
 
@@ -214,13 +214,14 @@ def in_order(
       text: the program, as it was compiled.
       devices: the devices it runs on, of several processes.
       executable: the compiled program. Without collectives it may run at any time.
+      member: this process as one of several, or None.
     """
-    if state.member is None or not _EXCHANGES.search(executable.hlo_text()):
+    if member is None or not _EXCHANGES.search(executable.hlo_text()):
         return launch
     import hashlib
 
     processes = sorted({device.process_index for device in devices})
-    group = group_of(",".join(map(str, processes)), state.member)
+    group = group_of(",".join(map(str, processes)), member)
     ids = [device.id for device in devices]
     digest = hashlib.sha256(f"{ids}{text}".encode()).hexdigest()[:16]
     tolds: dict[str, Told] = {}

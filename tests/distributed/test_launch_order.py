@@ -19,6 +19,8 @@ from minijax.processes.launch_order import Group, Told
 class Process:
     """A process: its group, and the thread that hears what the others say."""
 
+    initialization_timeout = 30.0
+
     def __init__(self, number, count, everybody, seed):
         self.process_id = number
         self.everybody = everybody
@@ -99,7 +101,11 @@ def test_a_loop_is_told_once():
 
 def test_a_cycle_ends_when_all_have_answered():
     launched, said = [], []
-    member = types.SimpleNamespace(process_id=0, tell_launch=lambda *a: said.append(a))
+    member = types.SimpleNamespace(
+        process_id=0,
+        tell_launch=lambda *a: said.append(a),
+        initialization_timeout=30.0,
+    )
     group = Group("0,1,2", member)
 
     def launch(title):
@@ -129,7 +135,7 @@ def test_threads_wait_for_each_other(seed):
 
 @pytest.mark.parametrize("seed", range(6))
 def test_another_order_is_refused_before_it_launches(seed, monkeypatch):
-    monkeypatch.setattr(launch_order.state, "initialization_timeout", 0.5)
+    monkeypatch.setattr(Process, "initialization_timeout", 0.5)
     wanted = titles(seed, 400)
     place = random.Random(seed).randrange(20, 400)
     other = wanted[:place] + ["other"] + wanted[place + 1 :]

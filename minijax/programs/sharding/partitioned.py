@@ -22,7 +22,7 @@ from minijax.core import dispatch, errors, events, hlo, language, partial_eval
 from minijax.core.array import Array, default_device, first_device, wrap_as
 from minijax.core.language import physical_aval
 from minijax.core.runtime import single_device_sharding
-from minijax.processes import fingerprints, launch_order
+from minijax.processes import connecting, fingerprints, launch_order
 from minijax.programs.launching import LibraryProgram
 from minijax.programs.sharding import cuts, unreduced
 from minijax.programs.sharding import placement as on_several
@@ -457,7 +457,12 @@ class PartitionedProgram(LibraryProgram):
             with lowered.context:
                 text = lowered.module.operation.get_asm(enable_debug_info=False)
             self.launch = launch_order.in_order(
-                self.launch, self.name, text, placement.devices, executable
+                self.launch,
+                self.name,
+                text,
+                placement.devices,
+                executable,
+                connecting.state.member,
             )
         self.out_avals = tuple(map(typed, self.out_avals, self.out_shardings))
         const_avals = [language.get_aval(const) for const in lowered.constants]
