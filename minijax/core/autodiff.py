@@ -83,6 +83,7 @@ class JVPTracer(Tracer):
     """A value together with its tangent."""
 
     __slots__ = ("primal", "tangent")
+    has_tangent = True
 
     def __init__(self, trace: Trace, primal: Any, tangent: Any):
         self._trace = trace

@@ -601,6 +601,7 @@ class Tracer(Typed):
     __slots__ = ("_trace", "aval", "__weakref__")
     __array_priority__ = 1000
     __hash__ = None  # type: ignore[assignment]
+    has_tangent = False  # which a Python float would lose
 
     _trace: Trace
     aval: Any
@@ -641,25 +642,22 @@ class Tracer(Typed):
         return int(self._concrete_scalar("int", "astype(int)"))
 
     def __float__(self) -> float:
-        return float(self._concrete_scalar("float", "astype(float)"))
+        return float(self._concrete_scalar("float", "astype(float)", self.has_tangent))
 
     def __array__(self, *args: Any, **kwargs: Any) -> np.ndarray:
-        return np.asarray(self._concrete(errors.TracerArrayConversionError))
+        error = errors.TracerArrayConversionError
+        return np.asarray(self._concrete(error, self.has_tangent))
 
-    def _concrete(self, error: type[Exception]) -> Any:
-        value = self.to_concrete_value()
+    def _concrete(self, error: Callable[[Tracer], Exception], no: bool = False) -> Any:
+        value = None if no else self.to_concrete_value()
         if value is None:
             raise error(self)
         return value
 
-    def _concrete_scalar(self, function: str, instead: str) -> Any:
-        value = self.to_concrete_value()
-        if value is None:
-            advice = f" Write `x.{instead}` to convert inside jit." if instead else ""
-            raise errors.ConcretizationTypeError(
-                self, f"The problem arose with the `{function}` function.{advice}"
-            )
-        return value
+    def _concrete_scalar(self, function: str, instead: str, no: bool = False) -> Any:
+        advice = f" Write `x.{instead}` to convert inside jit." if instead else ""
+        said = f"The problem arose with the `{function}` function.{advice}"
+        return self._concrete(lambda x: errors.ConcretizationTypeError(x, said), no)
 
 
 def to_concrete_value(value: Any) -> Any | None:

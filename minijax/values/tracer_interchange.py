@@ -59,7 +59,8 @@ for _name in (
 
 @on_tracer
 def __complex__(self: Tracer) -> complex:
-    return complex(self._concrete_scalar("complex", "astype(complex)"))
+    no = self.has_tangent
+    return complex(self._concrete_scalar("complex", "astype(complex)", no))
 
 
 @on_tracer

@@ -19,6 +19,13 @@ PROGRAMS = {
     "int_of_tracer": lambda jax: jax.jit(lambda x: int(x))(1),
     "float_of_tracer": lambda jax: jax.jit(lambda x: float(x))(1.0),
     "complex_of_tracer": lambda jax: jax.jit(lambda x: complex(x))(1.0),
+    "float_would_lose_a_tangent": lambda jax: jax.grad(lambda x: x * float(x))(3.0),
+    "complex_would_lose_a_tangent": lambda jax: jax.grad(lambda x: x * complex(x).real)(
+        3.0
+    ),
+    "numpy_would_lose_a_tangent": lambda jax: jax.jvp(
+        lambda x: x * np.asarray(x), (3.0,), (1.0,)
+    ),
     "tracer_as_index": lambda jax: jax.jit(lambda n: [1, 2][n])(1),
     "tracer_as_range": lambda jax: jax.jit(lambda n: list(range(n)))(1),
     "numpy_of_tracer": lambda jax: jax.jit(lambda x: np.asarray(x))(VECTOR),

@@ -456,13 +456,9 @@ class PartitionedProgram(LibraryProgram):
         if not placement.devices.is_fully_addressable:
             with lowered.context:
                 text = lowered.module.operation.get_asm(enable_debug_info=False)
+            member = connecting.state.member
             self.launch = launch_order.in_order(
-                self.launch,
-                self.name,
-                text,
-                placement.devices,
-                executable,
-                connecting.state.member,
+                self.launch, self.name, text, placement.devices, executable, member
             )
         self.out_avals = tuple(map(typed, self.out_avals, self.out_shardings))
         const_avals = [language.get_aval(const) for const in lowered.constants]
