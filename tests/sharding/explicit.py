@@ -355,6 +355,18 @@ _several(
 
 
 @case
+def operands_of_other_cuts(lib, x):
+    """Each is brought to the cut of the result, beside an axis that is Auto."""
+    kinds = (lib.sharding.AxisType.Auto, lib.explicit)
+    mesh = lib.mj.make_mesh((4, 2), ("x", "y"), axis_types=kinds)
+    x = lib.put(lib.numbers(8, 8), "x", mesh=mesh)
+    w = lib.put(lib.numbers(8, 8), ("x", "y"), mesh=mesh)
+    with lib.mj.set_mesh(mesh):
+        found = lib.mj.jit(lambda x, w: lib.jnp.sin(x.T) + w)(x, w)
+    return [str(found.sharding.spec), found]
+
+
+@case
 def composite(lib, x):
     double = lib.lax.composite(lambda y: y * 2, "my.double")
     return lib.mj.jit(double)(x)

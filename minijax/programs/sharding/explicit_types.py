@@ -241,9 +241,8 @@ class Cuts(TypeExtension):
 
     def lowers(self, jaxpr: Jaxpr) -> bool:
         """Whether a value of the program is cut."""
-        variables = [*jaxpr.constvars, *jaxpr.invars]
-        for eqn in jaxpr.eqns:
-            variables += eqn.outvars
+        made = (v for eqn in jaxpr.eqns for v in eqn.outvars)
+        variables = (*jaxpr.constvars, *jaxpr.invars, *made)
         cuts_ = (getattr(v.aval, "cut", None) for v in variables)
         return any(cut is not None and cut.mesh._any_axis_explicit for cut in cuts_)
 
@@ -255,6 +254,10 @@ class Cuts(TypeExtension):
         mesh = next((s.mesh for s in (*wanted, *ins) if s is not None), None)
         if mesh is None or name in _NOT_CONSTRAINED:
             return rule(ctx, *operands, **params)
+        if len(operands) > 1 and name in cuts.ELEMENTWISE:
+            # Those of the result's shape are brought to its cut first.
+            pairs, out = zip(operands, ctx.avals_in), ctx.avals_out[0]
+            operands = tuple(_aligned(x, a, out, mesh) for x, a in pairs)
         if name not in _OWN_TYPES:
             # What a rule traces by itself is the compiler's to cut.
             types, module = ctx.avals_out, ctx.module_context
@@ -264,10 +267,8 @@ class Cuts(TypeExtension):
         results = rule(ctx, *operands, **params)
         single = isinstance(results, hlo.ir.Value)
         values = [results] if single else list(getattr(results, "results", results))
-        marked = [
-            _marked(value, aval, sharding, mesh)
-            for value, aval, sharding in zip(values, ctx.avals_out, wanted)
-        ]
+        each = zip(values, ctx.avals_out, wanted)
+        marked = [_marked(*one, mesh) for one in each]
         return marked[0] if single else marked
 
 
@@ -369,9 +370,14 @@ def _plain(aval: Any) -> Any:
     return aval.update(sharding=None) if cut else aval
 
 
+def _aligned(value: Any, aval: Any, out: Any, mesh: Any) -> Any:
+    """An operand, cut like the result if it has its shape and another cut."""
+    other = aval.shape == out.shape and cuts.cut_of(aval) != cuts.cut_of(out)
+    return _marked(value, out, out.cut, mesh) if other else value
+
+
 def _marked(value: Any, aval: Any, sharding: Any, mesh: Any) -> Any:
     if not isinstance(aval, ShapedArray) or not isinstance(value, hlo.ir.Value):
         return value
-    if sharding is None:
-        sharding = NamedSharding(mesh, PartitionSpec())
+    sharding = sharding or NamedSharding(mesh, PartitionSpec())
     return constrain(value, sharding, bool(mesh.auto_axes))
