@@ -73,9 +73,9 @@ class Picture:
         self.spans: dict[str, tuple[float, float]] = {}  # from where to where bands are
         self.left: dict[tuple[str, str], Placed] = {}  # by path and name of a value
         self.right: dict[tuple[str, str], Placed] = {}
-        self.pluses: dict[
-            tuple[str, str], float
-        ] = {}  # beside its card, if it is a sum
+        # Which cotangents are sums, by path and name, and where their pluses stand.
+        self.summed = {(path_of(band), s.name) for band in bands for s in band.sums}
+        self.pluses: dict[tuple[str, str], float] = {}
         self.homes: dict[tuple[str, str], Band] = {
             (path_of(band), name): band
             for band in bands
@@ -546,8 +546,6 @@ class Picture:
         scene, layout = self.scene, self.layout
         shown = self.gradients(band)
         x, at = layout.gradients, y + self.under(band)
-        path = path_of(band)
-        sums = [f.name for b in self.bands if path_of(b) == path for f in b.sums]
         before = given
         drawn = 0
         for argument in shown:
@@ -581,10 +579,11 @@ class Picture:
                 )  # fmt: skip
             before = placed
             plus = placed.cx + glyph(argument.shape, scale=layout.scale).right + 8
-            self.pluses[path_of(band), argument.name] = plus
+            which = path_of(band), argument.name
+            self.pluses[which] = plus
             if layout.wide:
                 x += max(placed.w, 40) + 14
-                x = max(x, plus + 40 if argument.name in sums else 0)
+                x = max(x, plus + 40 if which in self.summed else 0)
             else:
                 at += placed.h + 6
         rest = len(band.gradients) - drawn

@@ -101,7 +101,7 @@ class Strip:
         scene = Scene(layout.width, tall * (1 + layout.under) + 8, TITLE)
         inks = [
             self.inks(
-                flow, [(n, wide) for n in reads], [(n, rest) for n in flow.makes[:1]]
+                flow, [(n, wide) for n in reads] + [(n, rest) for n in flow.makes[:1]]
             )
             for flow, reads in zip(self.flows, read)
         ]
@@ -132,12 +132,10 @@ class Strip:
         show(scene, 0, 0, layout.width, tall, whys)
         return scene
 
-    def inks(
-        self, flow: Flow, read: list[tuple[str, float]], made: list[tuple[str, float]]
-    ) -> tuple[float, bool]:
+    def inks(self, flow: Flow, shown: list[tuple[str, float]]) -> tuple[float, bool]:
         """Returns the magnitude that has the deepest ink in what a step shows, 0 for
         each array's own, and whether numbers stand in some of the cells."""
-        tables = [(self.values.get(name), name, wide) for name, wide in [*read, *made]]
+        tables = [(self.values.get(name), name, wide) for name, wide in shown]
         known = [(values, name, wide) for values, name, wide in tables if values]
         adds = flow.does in ADDS
         largest = largest_of([values for values, _, _ in known]) if adds else 0.0
