@@ -173,6 +173,22 @@ in_specs=P('x'), out_specs=P('x'), check_vma=3
 in_specs=P('x'), out_specs=P('x'), check_rep=True
 """
 
+# Of a shard_map over x alone.
+PARTIAL = """
+lax.psum(a, ('x', 'y'))
+lax.psum(a, ('y', 'x'))
+lax.pmean(a, ('x', 'y'))
+lax.psum_scatter(a, ('x', 'y'), tiled=True)
+lax.psum((a, 1.0), ('x', 'y'))
+lax.pmax(a, ('x', 'y'))
+lax.pcast(a, ('x', 'y'), to='varying')
+lax.pcast(a, 'y', to='unreduced')
+lax.pcast(a, 'y', to='varying')
+lax.psum(1, ('x', 'y'))
+lax.all_gather(a, ('x', 'y'), tiled=True)
+lax.ppermute(a, ('x', 'y'), [(0, 1)])
+"""
+
 BODIES = """
 lambda a: 'text'
 lambda a: None
@@ -396,6 +412,10 @@ jax.default_device(3).__enter__()
 
 PMAPS = """
 jax.vmap(lambda a: a, spmd_axis_name=['x'])(jnp.ones((8, 3)))
+jax.vmap(lambda a: lax.with_sharding_constraint(a, on('x')), spmd_axis_name='x')(x)
+jax.vmap(lambda a: kept(on_y(a), a), spmd_axis_name=('x', 'y'))(jnp.ones((8, 2, 4)))
+jax.vmap(doubled, spmd_axis_name='x')(jnp.ones((4, 8)))
+jax.vmap(added, (0, None), spmd_axis_name='x')(jnp.ones((4, 2)), jnp.ones(8))
 jax.vmap(lambda a: a, spmd_axis_name=('x', ['y']))(jnp.ones((8, 3)))
 jax.pmap(lambda a: a)()
 jax.pmap(lambda a: a)(jnp.ones(()))
@@ -600,6 +620,9 @@ for _entry in lines(BODIES):
     PROGRAMS.append(
         f"jax.shard_map({_entry}, mesh=mesh, in_specs=P('x'), out_specs=P('x'))(x)"
     )
+for _entry in lines(PARTIAL):
+    _mapped = f"jax.shard_map(lambda a: kept({_entry}, a), mesh=mesh, in_specs=P('x')"
+    PROGRAMS.append(f"jax.jit({_mapped}, out_specs=P('x'), axis_names={{'x'}}))(x)")
 for _taker in lines(TAKERS):
     PROGRAMS += [_taker.format(_place) for _place in lines(PLACES)]
 # JAX ends the process: XLA fails on a check of its own.
@@ -624,6 +647,10 @@ def names(lib):
     x = lib.jnp.asarray(lib.numbers(8, 4))
     row = {"axis_types": (lib.auto,)}
     explicit = lib.make_mesh((4, 2), "xy", lib.explicit)
+
+    def mapped(f, *ins):
+        return jax.shard_map(f, mesh=lib.mesh, in_specs=ins, out_specs=lib.P("x"))
+
     return {
         "jax": jax,
         "jnp": lib.jnp,
@@ -637,6 +664,9 @@ def names(lib):
         "auto": lib.auto,
         "manual": kinds.AxisType.Manual,
         "on": lib.on,
+        "on_y": lambda a: lib.lax.with_sharding_constraint(a, lib.on("y")),
+        "doubled": mapped(lambda a: 2 * a, lib.P("x")),
+        "added": mapped(lambda a, b: a + b, lib.P(), lib.P("x")),
         "kept": kept,
         "mesh": lib.mesh,
         "line": lib.line,

@@ -905,7 +905,7 @@ def values_on_the_way(lib):
     told = []
 
     def f(x, key):
-        told.append(str(x))
+        told.extend([str(x), str(key)])
         total = lib.lax.psum(x.sum(), ("x", "y"))
         told.extend([str(total), int(total), str(lib.lax.axis_index("y"))])
         for _ in range(2 - int(total)):
@@ -984,3 +984,50 @@ CASES["values without types"] = _asked(
 CASES["parts without types"] = _asked(
     lambda lib, x, total: str(x) + str(total), check_vma=False
 )
+
+
+def _shown_within_another(lib, mesh_is_set):
+    """Each part, in a shard_map over the other axis."""
+    told = []
+
+    def inner(x):
+        total = lib.lax.psum(x.sum(), ("x", "y"))
+        told.extend([str(x), str(total)])
+        return x if total > 0 else 2 * x
+
+    def outer(x):
+        spec = lib.P(None, "x")
+        f = lib.mj.shard_map(inner, in_specs=spec, out_specs=spec, axis_names={"x"})
+        return f(x)
+
+    options = {"in_specs": lib.P("y"), "out_specs": lib.P("y"), "axis_names": {"y"}}
+    if not mesh_is_set:
+        f = lib.mj.shard_map(outer, mesh=lib.mesh, **options)
+        return [f(lib.numbers(8, 4)), *told]
+    mesh = lib.make_mesh((4, 2), "xy", lib.explicit)
+    with lib.mj.set_mesh(mesh):
+        f = lib.mj.shard_map(outer, **options)
+        return [f(lib.put(lib.numbers(8, 4), "y", "x", mesh=mesh)), *told]
+
+
+CASES["parts within another"] = lambda lib: _shown_within_another(lib, False)
+CASES["parts within another, mesh in use"] = lambda lib: _shown_within_another(
+    lib, True
+)
+
+
+def _summed_rows(name, check_vma=False):
+    """A sum over a mesh axis and the axis of a vmap inside."""
+    rows = lambda lib, row: getattr(lib.lax, name)(row, ("x", "i"))
+
+    def body(lib):
+        f = lambda x: lib.mj.vmap(lambda row: rows(lib, row), axis_name="i")(x)
+        spec = lib.P("x")
+        return mapped(lib, f, spec, spec, check_vma=check_vma)(lib.numbers(8, 4))
+
+    return body
+
+
+for _name in ("psum", "pmax"):
+    CASES[f"{_name} over rows and devices"] = _summed_rows(_name)
+CASES["psum over rows and devices, checked"] = _summed_rows("psum", True)

@@ -29,6 +29,7 @@ from minijax.primitives.parallel.variation import (
     axis_index,
     axis_size,
     check_bound,
+    check_one_kind,
     moved,
     staging_of_collective,
     unreduced_psum_p,
@@ -197,6 +198,7 @@ def psum(x: Any, axis_name: Axes, *, axis_index_groups: Any = None) -> Any:
     A Python number counts once for each index of the axes: `psum(1, "i")` is its size.
     Raises NameError for a name that no `vmap` or `shard_map` binds.
     """
+    check_one_kind(x, axis_name, "psum")
     names = _reduced(axis_name)
     groups = _groups(axis_index_groups)
     size = _group_size(_named(names), groups)
@@ -301,9 +303,7 @@ def exchange(
         names = names_of(axis_name)
         if axis_data.name not in names:
             if dim is rules.not_mapped:
-                return primitive.bind(
-                    x, axis_name=axis_name, **params
-                ), rules.not_mapped
+                return primitive.bind(x, axis_name=axis_name, **params), dim
             shifted = _shifted(params, dim)
             out = primitive.bind(x, axis_name=axis_name, **shifted)
             if adds_axes and not params["tiled"] and shifted == params:
@@ -459,14 +459,8 @@ def _all_gather(
     name: str, transpose: Callable, moves: tuple[str, str] | None = None
 ) -> Primitive:
     """A primitive that gathers; `transpose` is as `def_linear` takes it."""
-    primitive = exchange(
-        name,
-        _all_gather_type,
-        _all_gather_batch,
-        manual_lowering.all_gather,
-        adds_axes=1,
-        moves=moves,
-    )
+    functions = _all_gather_type, _all_gather_batch, manual_lowering.all_gather
+    primitive = exchange(name, *functions, adds_axes=1, moves=moves)
     rules.def_linear(primitive, transpose)
     return primitive
 
@@ -478,15 +472,7 @@ def _scattered(ct: Any, x: Any, **params: Any) -> list:
     return [scatter.bind(ct, **_renamed(params, *names))]
 
 
-def _own_part(
-    ct: Any,
-    x: Any,
-    *,
-    all_gather_dimension: int,
-    axis_name: tuple,
-    axis_size: int,
-    tiled: bool,
-) -> list:
+def _own_part(ct, x, *, all_gather_dimension, axis_name, axis_size, tiled) -> list:
     """A device's own part of the cotangent, which is equal on all: no exchange."""
     size = get_aval(ct).shape[all_gather_dimension] // axis_size
     start = elementwise.mul(axis_index(axis_name), np.int32(size))
@@ -568,19 +554,15 @@ def _reduce_scatter_batch(x, dim: int | None, axis_data, **params) -> tuple:
         total = elementwise.mul(x, rules.scalar_like(get_aval(x), axis_data.size))
     else:
         total = sums.reduce_sum(x, (dim,))
-    return rearranging.split_axis(total, axis, axis_data.size) if params[
-        "tiled"
-    ] else total, axis
+    if params["tiled"]:
+        total = rearranging.split_axis(total, axis, axis_data.size)
+    return total, axis
 
 
 def _reduce_scatter(name: str, gather: Primitive, moves: Any = None) -> Primitive:
+    batch, lower = _reduce_scatter_batch, manual_lowering.reduce_scatter
     primitive = exchange(
-        name,
-        _reduce_scatter_type,
-        _reduce_scatter_batch,
-        manual_lowering.reduce_scatter,
-        adds_axes=-1,
-        moves=moves,
+        name, _reduce_scatter_type, batch, lower, adds_axes=-1, moves=moves
     )
     names = "scatter_dimension", "all_gather_dimension"
 
@@ -612,6 +594,7 @@ def psum_scatter(
     """
     if not names_of(axis_name):
         return x
+    check_one_kind(x, axis_name, "psum_scatter")
     along = _exchanged_along(axis_name, axis_index_groups, tiled)
     return _of_each(reduce_scatter_p, x, scatter_dimension=scatter_dimension, **along)
 
@@ -709,6 +692,7 @@ def all_to_all(
     """
     groups = _groups(axis_index_groups)
     size = _group_size(axis_name, groups)
+    along = {"axis_name": axis_name, "axis_index_groups": groups, "tiled": tiled}
 
     def leaf(value: Any) -> Any:
         shape = get_aval(value).shape
@@ -724,20 +708,11 @@ def all_to_all(
                     f"equal x.shape[split_axis], but they are {size} and "
                     f"{shape[split]} respectively."
                 )
-            if split < concat:
-                concat += 1
+            if split != concat:
+                concat += split < concat
+                split += split > concat
                 value = expand_dims(value, (concat,))
-            elif split > concat:
-                value = expand_dims(value, (concat,))
-                split += 1
-        out = all_to_all_p.bind(
-            value,
-            axis_name=axis_name,
-            split_axis=split,
-            concat_axis=concat,
-            axis_index_groups=groups,
-            tiled=tiled,
-        )
+        out = all_to_all_p.bind(value, split_axis=split, concat_axis=concat, **along)
         if not tiled and split != concat:
             out = squeeze(out, (split,))
         return out

@@ -103,7 +103,7 @@ def _exchange(ctx: Any, names: Sequence[Hashable], chosen: Any) -> dict[str, Any
 
 
 def _all_reduce(ctx: Any, x: Any, names: Sequence, chosen: Any, combine: str) -> Any:
-    (aval,) = ctx.avals_in
+    (aval,) = ctx.avals_out
     kind = lowering.tensor_type(aval)
     reduced = hlo.stablehlo.AllReduceOp(
         [kind], [x], **_exchange(ctx, names, chosen), use_global_device_ids=True
@@ -127,19 +127,12 @@ def reduction(primitive: Primitive, combine: str, positional: Callable) -> Calla
     """The lowering rule of psum, pmax or pmin; `positional` reduces along positions."""
 
     def lower(ctx: Any, x: Any, *, axes: tuple, axis_index_groups: Any) -> Any:
-        names = [axis for axis in axes if not isinstance(axis, int)]
-        if not names:
-            return ctx.lower_fun(lambda y: positional(y, axes), x)
         places = tuple(axis for axis in axes if isinstance(axis, int))
+        names = [axis for axis in axes if not isinstance(axis, int)]
         if places:
-            return ctx.lower_fun(
-                lambda y: primitive.bind(
-                    primitive.bind(y, axes=places, axis_index_groups=None),
-                    axes=tuple(names),
-                    axis_index_groups=axis_index_groups,
-                ),
-                x,
-            )[0]
+            (x,) = ctx.lower_fun(lambda y: positional(y, places), x)
+        if not names:
+            return x
         return _all_reduce(ctx, x, names, axis_index_groups, combine)
 
     return lower

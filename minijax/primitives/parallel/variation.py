@@ -27,6 +27,7 @@ from minijax.core import errors
 from minijax.core.language import Primitive, ShapedArray, get_aval, register
 from minijax.core.rules import def_linear
 from minijax.core.state import state
+from minijax.core.trees import tree_leaves
 from minijax.primitives.parallel import manual_lowering
 from minijax.primitives.parallel.manual_lowering import names_of
 from minijax.primitives.shape import broadcasting
@@ -90,6 +91,14 @@ def kind_over(aval: Any, axes: Iterable[Hashable], what: str) -> str:
             f"{aval.str_short()}, axes: {tuple(axes)}: {sorted(found)}. Use `pcast`."
         )
     return found.pop()
+
+
+def check_one_kind(values: Any, axis_name: Axes, function: str) -> None:
+    """ValueError for a value in `shard_map` that is not the same over all axes."""
+    names = names_of(axis_name)
+    if state.varying_axes and names:
+        for value in tree_leaves(values):
+            kind_over(get_aval(value), names, f"jax.lax.{function}")
 
 
 def moved(aval: ShapedArray, axes: Names, name: str, move: Move) -> ShapedArray:

@@ -282,16 +282,13 @@ class _Mapping(NamedTuple):
                 more = f" It was called with {len(args)} arguments."
                 raise self._no_prefix("in_specs", in_specs, tree, more) from None
         dynamic = [spec is not None for spec in found]
-        paths = [
-            trees.keystr(path) for path, _ in trees.tree_flatten_with_path(args)[0]
-        ]
+        named, _ = trees.tree_flatten_with_path(args)
+        paths = where(dynamic, [trees.keystr(path) for path, _ in named])
 
         leaves, specs = where(dynamic, everything), where(dynamic, found)
         for spec in specs:
             _check_manual(spec, self.manual, self.mesh, "in_specs")
-        return _Arguments(
-            everything, tree, dynamic, leaves, specs, where(dynamic, paths)
-        )
+        return _Arguments(everything, tree, dynamic, leaves, specs, paths)
 
     def result_specs(
         self, out_specs: Any, answer: Any, tree: Any
@@ -392,11 +389,8 @@ class _Mapping(NamedTuple):
                     f"type {aval.str_short()}: both must be unreduced and reduced over "
                     "the same axes. Use `lax.psum` or `lax.pcast`."
                 )
-            varying = [
-                name
-                for name in self.mesh.axis_names
-                if name in (aval.vma & self.manual) and name not in axes_of(spec)
-            ]
+            unnamed = (aval.vma & self.manual).difference(axes_of(spec))
+            varying = [name for name in self.mesh.axis_names if name in unnamed]
             if checked and varying:
                 raise errors.value_error(
                     f"shard_map applied to the function '{self.name}' was given "

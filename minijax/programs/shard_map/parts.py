@@ -25,7 +25,7 @@ from minijax.core import dtypes, language, partial_eval
 from minijax.core.language import eval_trace, set_current_trace, to_concrete_value
 from minijax.core.partial_eval import DynamicJaxprTrace, DynamicJaxprTracer
 from minijax.core.state import state
-from minijax.primitives.parallel.variation import in_mesh_order
+from minijax.primitives.parallel.variation import in_mesh_order, varying
 from minijax.primitives.shape.ordering import stop_gradient
 from minijax.primitives.shape.squeezing import expand_dims
 from minijax.programs.shard_map.primitive import Params, shard_map_p, with_specs
@@ -55,39 +55,62 @@ class Part(DynamicJaxprTracer):
         within_grad = inexact and hasattr(trace.around, "parent")
         if not trace.params["check_vma"] or self.aval.vma or within_grad:
             return None
-        return self._trace.run(self, lambda part: part, PartitionSpec())
+        return trace.run(self, lambda part: part, PartitionSpec(), to_concrete_value)
 
     def __repr__(self) -> str:
-        mesh = self._trace.params["mesh"]
-
-        def stacked(part: Any) -> Any:
-            missing = in_mesh_order({*mesh.axis_names} - self.aval.vma)
-            if self._trace.params["check_vma"] and missing:
-                part = pcast(part, missing, to="varying")
-            return expand_dims(part, (0,))
-
+        trace, mesh = self._trace, self._trace.mesh
+        whole = {*trace.axes} == {*mesh.axis_names}
         parts = None
-        whole = self._trace.params["newly_manual_axes"] == frozenset(mesh.axis_names)
-        if self._trace.alive and whole and not mesh.is_multi_process:
-            parts = self._trace.run(self, stacked, PartitionSpec(mesh.axis_names))
+        if trace.alive and whole and not mesh.is_multi_process:
+            parts = self.on_devices()
         if parts is None:
             return super().__repr__()
         names = ", ".join(map(str, mesh.axis_names))
+        key = f"Array({self.shape}, dtype={self.dtype.name}) overlaying:\n"
+        kind = key if dtypes.is_extended(self.dtype) else ""
         return "\n".join(
-            f"On {device} at mesh coordinates ({names},) = {at}:\n{part}\n"
-            for (at, device), part in zip(np.ndenumerate(mesh.devices), parts)
+            f"On {device} at mesh coordinates ({names},) = {at}:\n"
+            f"{kind}{parts[device]}\n"
+            for at, device in np.ndenumerate(mesh.devices)
         )
+
+    def on_devices(self) -> dict[Any, np.ndarray] | None:
+        """The part of each device."""
+        trace = self._trace
+        own = trace.axes[trace.outer :]
+        first = (0,) * len(trace.mesh.axis_names)
+
+        def stacked(part: Any) -> Any:
+            missing = in_mesh_order({*own} - varying(part))
+            return expand_dims(pcast(part, missing, to="varying"), range(len(own)))
+
+        def read(parts: Any) -> dict[Any, np.ndarray] | None:
+            if isinstance(parts, Part):  # of the shard_map around
+                return parts.on_devices()
+            shards = getattr(to_concrete_value(parts), "addressable_shards", None)
+            if shards is None:
+                return None
+            return {one.device: np.asarray(one.data)[first] for one in shards}
+
+        return trace.run(self, stacked, PartitionSpec(*own), read)
 
 
 class PartsTrace(DynamicJaxprTrace):
     """Writes the program of one device, and runs what a value needs when asked."""
 
-    __slots__ = ("arrays", "around", "outside", "params")
+    __slots__ = ("arrays", "around", "axes", "mesh", "outer", "outside", "params")
 
-    def __init__(self, info: Any, arrays: Sequence[Any], params: Params) -> None:
+    def __init__(
+        self, info: Any, arrays: Sequence[Any], params: Params, mesh: Mesh, outer: tuple
+    ) -> None:
         super().__init__(info)
         self.arrays = arrays
         self.params = params
+        self.mesh = mesh
+        # The axes of the shard_maps around this one, then its own.
+        own = params["newly_manual_axes"]
+        self.axes = outer + tuple(name for name in mesh.axis_names if name in own)
+        self.outer = len(outer)
         self.around = state.trace
         self.outside = [override(name, getattr(state, name)) for name in SCOPE]
 
@@ -116,8 +139,8 @@ class PartsTrace(DynamicJaxprTrace):
     def process_custom_vjp_call(self, *call: Any, **params: Any) -> list[Any]:
         return self._all(super().process_custom_vjp_call(*call, **params))
 
-    def run(self, part: Part, finish: Callable, spec: Any) -> Any | None:
-        """`finish(part)` of all devices, put together by `spec`.
+    def run(self, part: Part, finish: Callable, spec: Any, read: Callable) -> Any:
+        """What `read` tells of `finish(part)` of all devices, put together by `spec`.
 
         None if effects, such as a write to a ref, belong to what it needs, or arguments
         that have no values, such as those of a `vmap` around.
@@ -150,7 +173,7 @@ class PartsTrace(DynamicJaxprTrace):
             arguments = map(stop_gradient, [*arrays, *where(kept, self.arrays)])
             eqns = getattr(_outermost(self.around), "eqns", [])
             written = len(eqns)
-            answer = to_concrete_value(*shard_map_p.bind(*arguments, **params))
+            answer = read(*shard_map_p.bind(*arguments, **params))
             del eqns[written:]  # asking leaves nothing in the program around
             return answer
 
@@ -165,6 +188,8 @@ def _outermost(trace: Any) -> Any:
 def parts_trace(info: Any, arrays: Sequence[Any], params: Params) -> PartsTrace | None:
     """The trace of a `shard_map` outside of all programs but such ones."""
     around = _outermost(state.trace)
-    computes = around is eval_trace and isinstance(params["mesh"], Mesh)
-    known = computes or isinstance(around, PartsTrace)
-    return PartsTrace(info, arrays, params) if known else None
+    if isinstance(around, PartsTrace):
+        return PartsTrace(info, arrays, params, around.mesh, around.axes)
+    mesh = params["mesh"] if isinstance(params["mesh"], Mesh) else state.mesh
+    computes = around is eval_trace and isinstance(mesh, Mesh)
+    return PartsTrace(info, arrays, params, mesh, ()) if computes else None

@@ -32,6 +32,7 @@ from minijax.programs.shard_map.varying import manual_scope
 from minijax.programs.sharding import explicit_types as explicit
 from minijax.programs.sharding.cuts import axes_in, cut_of
 from minijax.programs.sharding.unreduced import NONE, words_of
+from minijax.support.devices.partition_spec import check_batch_axes
 from minijax.support.devices.shardings import AxisType, NamedSharding, PartitionSpec
 from minijax.transforms import discharge, rematerialize, splitting
 from minijax.transforms.rematerialize import split_rules, where, where_not
@@ -387,13 +388,8 @@ def _with_scalars(closed: ClosedJaxpr, opened: Sequence[bool]) -> ClosedJaxpr:
 
 def _unnamed(spec: PartitionSpec, params: Params) -> tuple:
     """The manual axes along which a value with this spec is copied."""
-    named = {*axes_of(spec), *spec.unreduced}
-    manual = params["newly_manual_axes"]
-    return tuple(
-        name
-        for name in params["mesh"].axis_names
-        if name in manual and name not in named
-    )
+    copied = params["newly_manual_axes"].difference(axes_of(spec), spec.unreduced)
+    return tuple(name for name in params["mesh"].axis_names if name in copied)
 
 
 @shard_map_p.def_transpose
@@ -466,6 +462,8 @@ def _batch(axis_data, args, dims, **params) -> tuple:
     name = axis_data.spmd_name
     sizes = dict(params["mesh"].shape)
     names = () if name is None else name if isinstance(name, tuple) else (name,)
+    for specs in ("in_specs", "out_specs"):
+        check_batch_axes(name, params[specs], f"shard_map {specs}")
     if outside := {*names} - params["newly_manual_axes"]:
         if not outside <= {*params["mesh"].explicit_axes}:
             raise ValueError(

@@ -31,6 +31,7 @@ from minijax.core.state import state
 from minijax.primitives.parallel.manual_lowering import names_of
 from minijax.primitives.parallel.variation import (
     CASTS,
+    check_bound,
     in_mesh_order,
     kind_over,
     varied,
@@ -104,10 +105,6 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
         )
     if names and state.manual_mesh is None:
         raise errors.value_error("pcast is for values inside of `shard_map`.")
-    for name in names:
-        state.axis_env.axis_size(name)
-    if not names:
-        return x
 
     def cast(leaf: Any) -> Any:
         source = kind_over(get_aval(leaf), names, "jax.lax.pcast")
@@ -117,10 +114,11 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
                 f"Unsupported pcast from={source}, to={to!r}: the value has type "
                 f"{get_aval(leaf).str_short()}, and a cast does not communicate."
             )
+        check_bound(names)
         checked = state.varying_axes
         return primitive.bind(leaf, axes=in_mesh_order(names)) if checked else leaf
 
-    return tree_map(cast, x)
+    return tree_map(cast, x) if names else x
 
 
 # ----------------------------------------------------------------------------------

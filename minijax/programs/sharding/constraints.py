@@ -21,6 +21,7 @@ from minijax.programs.sharding.contexts import (
 from minijax.programs.sharding.cuts import cut_of
 from minijax.programs.sharding.unreduced import words_of
 from minijax.support.devices.mesh import AbstractMesh, entered_mesh
+from minijax.support.devices.partition_spec import check_batch_axes
 from minijax.support.devices.shardings import (
     NamedSharding,
     PartitionSpec,
@@ -183,6 +184,7 @@ def _constraint_batch(
     free = {d + (d >= dim) for d in params["unconstrained_dims"]}
     sharding = params["sharding"]
     if isinstance(sharding, NamedSharding):
+        check_batch_axes(name, [sharding.spec], "with_sharding_constraint spec")
         part = name
         if name is None:  # nothing is known of the new axis
             part = PartitionSpec.UNCONSTRAINED

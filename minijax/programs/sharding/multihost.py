@@ -100,9 +100,8 @@ def process_allgather(in_tree: Any, tiled: bool = False) -> Any:
                     "result is the whole array."
                 )
             own = value.sharding
-            return _everywhere(
-                value, mesh_of(own) or flat_mesh(own._internal_device_list)
-            )
+            mesh = mesh_of(own) or flat_mesh(own._internal_device_list)
+            return _everywhere(value, mesh)
         host = _host(value, "process_allgather")
         if host.ndim == 0 or not tiled:
             host = host[None]
@@ -130,9 +129,7 @@ def broadcast_one_to_all(in_tree: Any, is_source: bool | None = None) -> Any:
     source = process_index() == 0 if is_source is None else bool(is_source)
     # All others give zeros, so that the sum of the bytes are the source's own.
     pieces = [np.frombuffer(host.tobytes(), np.uint8) for host in hosts]
-    own = np.concatenate([np.ones(1, np.uint8), *pieces])
-    if not source:
-        own[:] = 0
+    own = np.concatenate([np.ones(1, np.uint8), *pieces]) * np.uint8(source)
     sharding = NamedSharding(_mesh(), PartitionSpec("processes"))
     shape = (process_count(), own.size)
     shared = make_array_from_callback(shape, sharding, lambda index: own[None])

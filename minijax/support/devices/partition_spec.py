@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NoReturn
 
 AxisName = Any
@@ -229,6 +229,18 @@ def _axes_of(partition: Any) -> tuple[AxisName, ...]:
     if partition is None or partition is _UNCONSTRAINED:
         return ()
     return partition if isinstance(partition, tuple) else (partition,)
+
+
+def check_batch_axes(name: Any, specs: Iterable[PartitionSpec], where: str) -> None:
+    """ValueError if a mesh axis of `vmap`'s spmd_axis_name is in a spec already."""
+    axes = {*_axes_of(name)}
+    for spec in specs:
+        used = {axis for part in spec.partitions for axis in _axes_of(part)}
+        if axes & (used | spec.unreduced | spec.reduced):
+            raise ValueError(
+                f"vmap spmd_axis_name {name!r} cannot appear in {where}, but got spec "
+                f"{spec}. Name a mesh axis that is not in it, or take it out there."
+            )
 
 
 def _check_roles(
