@@ -55,12 +55,14 @@ def values_parts(
     at: tuple[float, float] = (0.0, 0.0),
     product: str = "",
     lighter: bool = False,
+    spelled: bool = False,
 ) -> list[Drawn]:
     """Returns a block of values as cells: of one depth together, to be short.
 
     Numbers are written where all of them have room. `name` is what the array is called
     where the pointer asks; of a product, `product` names what was there before and the
-    two factors. `lighter` is for cells beside others that have numbers.
+    two factors. `lighter` is for cells beside others that have numbers. `spelled`
+    writes NaN and infinities in large cells, where NaN is no missing value.
     """
     w, h = size
     x0, y0 = at
@@ -79,6 +81,19 @@ def values_parts(
             if not math.isfinite(x):
                 holes.append((left, top))
                 before = None
+                if spelled and min(w / 26, h / 16) > 1:
+                    base = top + h / 2 + 5
+                    at_hole = words(
+                        left + w / 2,
+                        base,
+                        f"{x}",
+                        "text",
+                        12,
+                        "middle",
+                        700,
+                        ground="base",
+                    )
+                    texts.append(at_hole)
                 continue
             level = math.ceil(LEVELS * (abs(x) / largest)) if largest else 0
             look = ("value" if x > 0 else "miss", level)

@@ -144,7 +144,7 @@ class Picture:
             heights[-1] += self.under(band) if self.layout.wide else 0
         title = 20 if band.title else 0
         if self.layout.wide:
-            own = 46 + LINE * (len(self.label(band)) - 1)
+            own = 52 + LINE * (len(self.label(band)) - 1)
             return max(max(heights) + 20, own) + title
         return LABEL + max(heights) + 16 + title
 
@@ -409,14 +409,14 @@ class Picture:
         label = self.label(band)
         for number, said in enumerate(label):
             scene.text(
-                left, y + 17 + LINE * number, said,
+                left, y + 22 + LINE * number, said,
                 size=12, mono=True, key=keys[0], at=down, go=down, tell=band.label,
                 ground=ground,
             )  # fmt: skip
         if layout.wide and band.source:
             scene.note(
                 left,
-                y + 17 + LINE * len(label),
+                y + 25 + LINE * len(label),
                 cut(band.source, int((layout.forward - 44 - layout.label) / 6.8)),
                 size=11,
                 mono=True,
@@ -426,7 +426,7 @@ class Picture:
         lines = self.formulas(band)
         if lines and row is not None and up is not None:
             scene.drawn(
-                self.formulas_at(row), y + 5,
+                self.formulas_at(row), y + 10,
                 max(text_width(said, 12, True) for said in lines), LINE * len(lines),
                 [
                     words(0, 12 + LINE * n, said, "cotangent", 12, mono=True)
@@ -635,7 +635,7 @@ class Picture:
         self.lanes += 1
         x = 6 + LANE * (self.lanes % LANES) + self.layout.indent * band.depth
         under = self.lane if home is None else self.spans[home.key][1] + GAP / 2
-        over = self.spans[band.key][0] + 4
+        over = self.spans[band.key][0] + 2  # and over its label
         leave = start.cx - min(6, start.w / 2 - 2)
         arrive = end.cx - min(6, end.w / 2 - 2)
         self.scene.arrow(

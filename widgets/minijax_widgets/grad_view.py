@@ -162,7 +162,8 @@ class GradView(View):
         for row in program.rows:
             found.append(self.row(program, row, depth))
             if row.rule:
-                found.append(cut(f"  {'  ' * depth}  {row.rule}", WIDTH))
+                indent = "  " * (depth + 2)
+                found += wrap(indent + row.rule, WIDTH, subsequent_indent=indent + "  ")
             for inner in row.programs:
                 title = f"  {'  ' * depth}  {inner.title}"
                 found.append(cut(title, WIDTH))
@@ -230,7 +231,7 @@ class GradView(View):
         other = GradView(record.beside) if record.beside is not None else None
         largest = max(self.largest(), other.largest() if other else 0)
         steps, told, telling = self.steps(sources, "", 0)
-        flows = self.flows(steps, len(told))
+        flows = self.flows(steps, len(told), telling)
         panes = flows.panes(record.no_values, record.unasked)
         panes.append(self.scene_pane(steps, "", largest, record.call if other else ""))
         if other:
@@ -255,8 +256,11 @@ class GradView(View):
             headline=self.headline(),
         )
 
-    def flows(self, steps: Steps, count: int) -> Strip:
-        """Returns what each step reads and makes, of the arrays that have values."""
+    def flows(self, steps: Steps, count: int, telling: int) -> Strip:
+        """Returns what each step reads and makes, of the arrays that have values.
+
+        The step to show first has what made the first NaN or infinity.
+        """
         flows = [Flow()] * count
         inside: dict[str, Flow] = {}
         values, types = self.recording.values, self.types()
@@ -291,6 +295,10 @@ class GradView(View):
                 flows[step] = inside.get(path, Flow())
         if steps.again is not None:
             flows[-1] = flows[steps.again]
+        for bad in self.recording.first[:1]:
+            if bad.makes:
+                role = "cotangent" if bad.place == "backward" else "value"
+                flows[telling] = Flow(bad.reads, bad.primitive, bad.makes[:1], role)
         return Strip(flows, values, types)
 
     def types(self) -> dict[str, str]:
@@ -417,8 +425,9 @@ class GradView(View):
             told.append(last)
             telling = start + len(told) - 1
         for bad in self.recording.first[:1]:
-            told[telling - start].look = "error"
-            told[telling - start].detail = (
+            one = told[telling - start]
+            one.look, one.label = "error", f"first {bad.what}: {bad.text}"
+            one.detail = (
                 f"The first {bad.what}: {where_in_words(bad)}, {bad.count:,} of "
                 f"{bad.size:,} entries. What comes after is made of it."
             )

@@ -7,13 +7,14 @@ selected pass as a difference, instruction by instruction.
 
 from __future__ import annotations
 
+from textwrap import wrap
 from typing import Any
 
 from minijax_lab.explain.passes import Difference, PassesRecording, record_passes
 from minijax_lab.explain.recording import count_in_words
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row, scene_pane
 from minijax_widgets.scene import Scene, fitting
-from minijax_widgets.view import DIFFERS, View, cut, twin, views, with_options
+from minijax_widgets.view import DIFFERS, WIDTH, View, cut, twin, views, with_options
 
 ROW = 26.0
 MOST_PASSES = 80
@@ -50,11 +51,13 @@ class PassesView(View):
             record.headline,
         ]
         shown = record.passes if full else record.passes[:24]
+        longest = max([24, *(len(each.name) for each in shown)])
         for number, each in enumerate(shown):
             mark = ">" if number == record.telling else " "
             counts = f"+{len(each.added)} ~{len(each.altered)} -{len(each.removed)}"
-            row = f"{mark} {each.name:34} {counts:14} {each.instructions:5}  "
-            rows.append(row + each.meaning)
+            row = f"{mark} {each.name:{longest}} {counts:12} {each.instructions:5}  "
+            indent = " " * len(row)
+            rows += wrap(row + each.meaning, WIDTH, subsequent_indent=indent) or [row]
         if len(shown) < len(record.passes):
             rows.append(f"  ... {len(record.passes) - len(shown)} more passes")
         return twin(*rows)

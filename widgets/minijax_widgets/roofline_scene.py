@@ -148,6 +148,7 @@ class Drawing:
         self.x_ends = self.across()
         self.y_ends = self.upwards()
         self.scene = Scene(self.width, self.base + 64, "the roofline")
+        self.taken: list[tuple[float, float, float, float]] = []
         self.axes()
         self.lines()
         self.dots()
@@ -251,13 +252,16 @@ class Drawing:
             start, end, via=[corner], head=False, role="text", thick=2.2, says=told
         )
         flat = f"{number_in_words(machine.operations)}op/s"
-        scene.text(self.right - 6, TOP + 16, flat, size=12, weight=600, anchor="end")
+        self.rate_label(flat, [(self.right - 6, corner[1] - 8)], "end")
         steep = f"{number_in_words(machine.bandwidth)}B/s"
-        x = start[0] + (corner[0] - start[0]) * 0.12 + 10
-        y = start[1] + (corner[1] - start[1]) * 0.12 + 12
-        y = min(y, self.base - 5)
-        placed = scene.text(x, y, steep, size=12, weight=600)
-        self.taken = [(placed.x, placed.y, placed.x + placed.w, placed.y + placed.h)]
+        right, up = corner[0] - start[0], corner[1] - start[1]
+        self.rate_label(
+            steep,
+            [
+                (start[0] + right * part + 10, start[1] + up * part + 14)
+                for part in (0.12, 0.3, 0.45, 0.6, 0.75)
+            ],
+        )
         # Names stand beside the roof, not on it.
         for part in range(64):
             x = start[0] + (end[0] - start[0]) * part / 64
@@ -265,15 +269,42 @@ class Drawing:
             y = start[1] + (corner[1] - start[1]) * rise
             self.taken.append((x, y - 2, x + 8, y + 2))
 
+    def rate_label(
+        self, text: str, places: Sequence[tuple[float, float]], anchor: str = "start"
+    ) -> None:
+        """Writes a rate at the first of some places on the roof where no dot is."""
+        wide = text_width(text, 12, weight=600)
+
+        def box(x: float, y: float) -> tuple[float, float, float, float]:
+            left = x - wide if anchor == "end" else x
+            return left, y - 11, left + wide, y + 3
+
+        dots = [(x - r, y - r, x + r, y + r) for _, x, y, r in self.placed()]
+        places = [(x, min(y, self.base - 5)) for x, y in places]
+        free = (at for at in places if not any(overlap(box(*at), d) for d in dots))
+        x, y = next(free, places[0])
+        self.scene.text(x, y, text, size=12, weight=600, anchor=anchor)
+        self.taken.append(box(x, y))
+
+    def placed(self) -> list[tuple[Dot, float, float, float]]:
+        """Returns the kernels to draw, large ones first: place and radius of each."""
+        order = sorted(self.roof.dots, key=lambda dot: -dot.bytes)[:MOST_DOTS]
+        most = order[0].bytes or 1
+        return [
+            (
+                dot,
+                self.x_of(dot.intensity),
+                self.y_of(self.rates[dot.kernel]),
+                max(SMALLEST, LARGEST * math.sqrt(dot.bytes / most)),
+            )
+            for dot in order
+        ]
+
     def dots(self) -> None:
         """Places a dot for each kernel, and names where there is room."""
-        order = sorted(self.roof.dots, key=lambda dot: -dot.bytes)
-        most = order[0].bytes or 1
         taken = self.taken
-        named = []
-        for dot in order[:MOST_DOTS]:
-            radius = max(SMALLEST, LARGEST * math.sqrt(dot.bytes / most))
-            x, y = self.x_of(dot.intensity), self.y_of(self.rates[dot.kernel])
+        named = self.placed()
+        for dot, x, y, radius in named:
             said = tell(dot)
             if self.times is not None and dot.kernel in self.times:
                 took = seconds_in_words(self.times[dot.kernel] / 1e6)
@@ -288,7 +319,6 @@ class Drawing:
                 go=self.goes.get(dot.kernel),
                 says=said,
             )
-            named.append((dot, x, y, radius))
         alike: dict[tuple[int, int], list[int]] = {}
         taken += [(x - r / 2, y - r / 2, x + r / 2, y + r / 2) for _, x, y, r in named]
         for dot, x, y, _ in named:

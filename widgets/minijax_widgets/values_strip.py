@@ -208,6 +208,7 @@ class Strip:
             each,
             at=at,
             lighter=ink[1],
+            spelled=True,
             product=product,
             name=f"{name}, {told}, at " if told else name,
         )

@@ -68,6 +68,11 @@ class NotFinite:
     text: str
     count: int
     size: int
+    # The equation that made it, nothing of an argument: its primitive, and the names of
+    # the values that it reads and makes.
+    primitive: str = ""
+    reads: list[str] = field(default_factory=list)
+    makes: list[str] = field(default_factory=list)
 
 
 @dataclass(kw_only=True)
@@ -344,17 +349,32 @@ def run(
     def runs(eqn: JaxprEqn) -> bool:
         return chosen is None or id(eqn) in chosen
 
-    def look(value: Any, place: str, row: int | None, text: Callable[[], str]) -> None:
+    def look(
+        value: Any,
+        place: str,
+        row: int | None,
+        text: Callable[[], str],
+        name: Callable[[Atom], str] = str,
+        eqn: JaxprEqn | None = None,
+    ) -> None:
         for what, count, size in not_finite(value) if by_xla else ():
-            if what not in first:
-                first[what] = NotFinite(what, place, row, text(), count, size)
+            if what in first:
+                continue
+            first[what] = NotFinite(what, place, row, text(), count, size)
+            if eqn is not None:
+                first[what].primitive = eqn.primitive.name
+                first[what].reads = [
+                    name(v) for v in eqn.invars if type(v) is not Literal
+                ]
+                first[what].makes = [name(var) for var in eqn.outvars]
 
     for var, leaf in zip(linearized.inputs, given):
         look(leaf, "argument", None, partial(facts.name, var))
     for number, part in enumerate(linearized.parts):
         for eqn in filter(runs, part.forward):
             for value in compute(eqn, known, by_xla):
-                look(value, "forward", number, partial(facts.text, eqn))
+                text = partial(facts.text, eqn)
+                look(value, "forward", number, text, facts.name, eqn)
     found = {name: known[var] for var, name in facts.names.items() if var in known}
     names = facts.names.items()
     found |= {f"ct_{name}": 1.0 for v, name in names if v is linearized.outputs[0]}
@@ -362,14 +382,14 @@ def run(
     for step in transposed.pulled:
         for eqn in filter(runs, step.written):
 
-            def text(eqn: JaxprEqn = eqn) -> str:
+            def back_text(eqn: JaxprEqn = eqn) -> str:
                 names = (
                     [told.back_name(v) for v in vs] for vs in (eqn.outvars, eqn.invars)
                 )
                 return formula(eqn, *names)
 
             for value in compute(eqn, known, by_xla):
-                look(value, "backward", step.place, text)
+                look(value, "backward", step.place, back_text, told.back_name, eqn)
         ends = [*step.parts, *((var, eqn.outvars[0]) for var, eqn in step.sums)]
         for var, atom in ends:
             if is_known(atom, known):

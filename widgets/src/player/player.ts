@@ -399,6 +399,8 @@ export class Player {
     const last = widths[widths.length - 1]! - 3;
     vary(table, "last", `${min(22, last)}ch`);
     vary(table, "middle", `${min(28, widths[1]!)}ch`);
+    const rest = widths.slice(1).reduce((sum, letters) => sum + letters + 2, 2);
+    vary(table, "rest", `${rest}ch`);
     // Room for the sign that folds.
     const sign = pane.rows.some((row) => row.d) ? 24 : 4;
     vary(table, "first", `calc(${pane.kind === "listing" ? scantWidth(pane) : widths[0]}ch + ${sign}px)`);

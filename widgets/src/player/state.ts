@@ -76,7 +76,7 @@ function once<T>(work: (pane: Pane) => T): (pane: Pane) => T {
 export const columnWidths = once((pane: Pane): number[] => {
   const widths = [0];
   // What stands alone in its row has the room of all columns.
-  const skips = pane.kind === "listing" && pane.rows.some(({ c }) => c.length > 1);
+  const skips = pane.rows.some(({ c }) => c.length > 1);
   for (const row of pane.rows) {
     if (skips && row.c.length === 1) continue;
     row.c.forEach((cell, column) => {

@@ -114,7 +114,7 @@ position:sticky;left:0;|&base}
 ?#sides th:nth-child(n+2){max-width:0}
 ?#table:not(.code):not(.listing):not(.sides) td.rail:last-child{_normal}
 ?##plain td.rail:last-child{min-width:calc(&last + 20px)}
-?#plain ':not(:only-child){min-width:min(&first,52ch,max(24cqw,26ch))}
+?#plain ':not(:only-child){min-width:min(&first,52ch,max(24cqw,26ch,100cqw - &rest))}
 ?#listing ',?#code td:nth-child(2),?#sides td:nth-child(n+2),?#plain '{
 _pre-wrap;overflow-wrap:anywhere}
 ?#listing ':not(:only-child){width:&first}
