@@ -39,8 +39,14 @@ def device_put(
       donate: whether the arrays may be given away.
       may_alias: False if the result must not share memory with `x`.
 
-    Raises ValueError for another `device`, and TypeError for leaves that are no arrays.
+    Raises ValueError for another `device`, or for `donate` with `may_alias`, and
+    TypeError for leaves that are no arrays.
     """
+    if donate and may_alias:
+        raise ValueError(
+            "device_put got donate=True and may_alias=True: memory that is given away "
+            "is not shared. Leave one of them out."
+        )
     leaves, tree = trees.tree_flatten(x)
     for leaf in leaves:
         get_aval(leaf)  # TypeError if it is not an array

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import json
 import socket
 import threading
 import time
@@ -225,9 +226,10 @@ class Coordinator:
         if type(name) is not str or type(what) is not str or type(place) is not int:
             raise ValueError(f"not a message: {message}")
         others = [int(process) for process in name.split(",")]
+        text = json.dumps({"launch": message["launch"]})
         for member in (self._members.get(n) for n in others if n != number):
             if member is not None and not member.finished:
-                member.lines.send(launch=message["launch"])
+                member.lines.send_text(text)
 
     def _note_places(self, member: Member, places: dict[str, Any]) -> None:
         """Notes how far a process's launches are, and which processes are behind."""

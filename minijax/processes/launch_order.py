@@ -1,15 +1,25 @@
 """Launches over several processes happen in one order, and are of the same programs.
 
 XLA pairs what the processes launch by counting: the fifth launch of one exchanges
-values with the fifth of another, whatever programs they are. So the first process of a
-group tells the others, through the coordinator, what it launches, and goes on. Another
-process launches only what comes next in that order. A thread whose launch is not next
-waits until others have made theirs, or raises an error that names both programs.
+values with the fifth of another, whatever programs they are. So the processes of a
+group send each other lines, through the coordinator:
 
-When the first process's launches repeat, it tells the others so, and nothing more: all
-go on in that cycle. Who would launch something else first asks to leave the cycle. The
-others answer at which place they are, and up to the last of these places all launch
-what the cycle says. From there on the first process tells each launch again.
+    next PLACE PROGRAM     the first process launches it there, and goes on
+    cycle PLACE PROGRAMS   from there on it launches these in turn, and tells no more
+    ask PLACE              another process would launch something else than the cycle
+    leave PLACE            the first process ends the cycle, and waits for answers
+    at PLACE PROCESS       so many launches that process has made
+
+In order:
+
+1.  The first process decides: it tells `next`, and launches. Another process launches
+    only what it was told. A thread whose launch is not next waits until others have
+    made theirs, or raises an error that names both programs.
+2.  When the first process's launches repeat, it tells `cycle`. All go on in the cycle
+    without a word.
+3.  Who would launch something else says `ask`; the first process says `leave`, at once
+    or when it would itself. The others answer `at`. Up to the last place that is named
+    all launch what the cycle says, and from there on 1 holds again.
 """
 
 from __future__ import annotations
@@ -21,9 +31,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, NoReturn
 
 from minijax.core import errors
+from minijax.processes.coordinator import numbers
 
 Launch = Callable[[list[Any]], list[Any]]
 
@@ -67,33 +78,30 @@ class Group:
         self._say = functools.partial(member.tell_launch, name)
         self._changed = threading.Condition()
         self._launching = False
+        # What was told of places to come, outside of a cycle.
         self._decided: dict[int, Told] = {}
-        # What is launched in turn, from one place on and before another one.
-        self._cycle: list[Told] = []
+        # What is launched in turn from one place on, before another: that is infinity
+        # until the cycle is left.
+        self._cycle: tuple[Told, ...] = ()
         self._since = 0
         self._until: float = 0
         self._asked = False
-        # Of the first process: what it told, and how many answers it waits for.
+        # Of the first process: its last launches, and who has not answered `leave`.
         self._told: deque[Told] = deque(maxlen=2 * _LONGEST)
-        self._awaited = 0
+        self._silent: set[int] = set()
+
+    # This process launches.
 
     def launch(self, own: Told, launch: Launch, arguments: list[Any]) -> list[Any]:
         """Launches when this launch is next in the first process's order.
 
         Raises RuntimeError if that says that another program is next, and no other
-        thread launches it, or if the first process does not come.
+        thread launches it, or if a process does not come.
         """
         with self._changed:
             if self._launching or self._next(own) != own:
-                self._wait(own)
-            tells = self._is_first and self._until < math.inf
-            if tells:
-                self._say("next", self.place, own)
-            self._decided.pop(self.place, None)
-            self.place += 1
-            self.last = own.title
-            if tells:
-                self._look_for_cycle(own)
+                self._wait_for_turn(own)
+            self._count(own)
             self._launching = True
         try:
             return launch(arguments)
@@ -102,98 +110,121 @@ class Group:
                 self._launching = False
                 self._changed.notify_all()
 
-    def hear(self, what: str, place: int, told: Any = None) -> None:
-        """Notes what another process says of the group's launches."""
-        with self._changed:
-            if what in ("ask", "at"):  # to the first process
-                if self._is_first and what == "ask":
-                    self._leave()
-                elif self._is_first:
-                    self._awaited -= 1
-                    self._until = max(self._until, place)
-            elif what == "leave":
-                for one in range(max(self.place, self._since), place):
-                    self._decided[one] = self._in_cycle(one)
-                self._until = 0
-                self._say("at", self.place)
-            elif what == "cycle":
-                self._start_cycle(place, [Told(*one) for one in told])
-            elif place >= self.place:
-                self._decided[place] = Told(*told)
-            self._changed.notify_all()
-
-    def _in_cycle(self, place: int) -> Told:
-        return self._cycle[(place - self._since) % len(self._cycle)]
-
     def _next(self, own: Told) -> Told | None:
         """What is launched next; None while that is not known."""
         if self._since <= self.place < self._until:
             return self._in_cycle(self.place)
-        if self._is_first and not self._awaited:
+        if self._is_first and not self._silent:
             return own
         return self._decided.get(self.place)
 
-    def _look_for_cycle(self, own: Told) -> None:
-        """Tells the others that the launches repeat, if those of one thread do."""
-        self._told.append(own)
-        told = list(self._told)
-        if len(told) < 2 * _LONGEST or self._awaited:
-            return
-        length = next((n for n in range(1, _LONGEST + 1) if told[n:] == told[:-n]), 0)
-        if length and len({one.thread for one in told}) == 1:
-            self._told.clear()
-            self._start_cycle(self.place, told[-length:])
-            self._say("cycle", self.place, self._cycle)
+    def _in_cycle(self, place: int) -> Told:
+        return self._cycle[(place - self._since) % len(self._cycle)]
 
-    def _start_cycle(self, place: int, cycle: list[Told]) -> None:
+    def _count(self, own: Told) -> None:
+        """Counts a launch. The first process tells it, unless the cycle says it."""
+        place, self.place = self.place, self.place + 1
+        self._decided.pop(place, None)
+        self.last = own.title
+        if not self._is_first or self._until == math.inf:
+            return
+        self._say("next", place, own)
+        self._told.append(own)
+        cycle = () if self._silent else _repeated(tuple(self._told))
+        if cycle:
+            self._told.clear()
+            self._start_cycle(self.place, cycle)
+            self._say("cycle", self.place, cycle)
+
+    # Other processes say something.
+
+    def hear(self, what: str, place: int, told: Any = None) -> None:
+        """Notes what another process says of the group's launches."""
+        with self._changed:
+            if what == "next" and place >= self.place:
+                self._decided[place] = Told(*told)
+            elif what == "cycle":
+                self._start_cycle(place, tuple(Told(*one) for one in told))
+            elif what == "ask" and self._is_first:
+                self._leave_cycle()
+            elif what == "leave":
+                self._end_cycle(place)
+                self._say("at", self.place, self._member.process_id)
+            elif what == "at" and self._is_first:
+                self._silent.discard(told)
+                self._until = max(self._until, place)
+            self._changed.notify_all()
+
+    def _start_cycle(self, place: int, cycle: tuple[Told, ...]) -> None:
         self._cycle, self._since, self._until = cycle, place, math.inf
         self._asked = False
 
-    def _leave(self) -> None:
-        """Asks to leave the cycle, if that was not yet done."""
+    def _leave_cycle(self) -> None:
+        """Ends the cycle, or asks the first process to, if that was not yet done."""
         if self._until == math.inf and self._is_first:
-            self._until, self._awaited = self.place, len(self.processes) - 1
+            self._until, self._silent = self.place, {*self.processes[1:]}
             self._say("leave", self.place)
         elif self._until == math.inf and not self._asked:
             self._asked = True
             self._say("ask", self.place)
 
-    def _wait(self, own: Told) -> None:
-        """Waits for this thread's turn. The lock is held."""
+    def _end_cycle(self, place: int) -> None:
+        """Notes what the cycle says of launches to come before a place."""
+        for one in range(max(self.place, self._since), place):
+            self._decided[one] = self._in_cycle(one)
+        self._until = 0
+
+    # A thread waits.
+
+    def _wait_for_turn(self, own: Told) -> None:
+        """Waits until a launch is next, and no other is under way. The lock is held."""
         place, since = self.place, time.monotonic()
         while (expected := self._next(own)) != own or self._launching:
             is_final = self._until < math.inf
             if expected != own:
-                self._leave()
+                self._leave_cycle()
             waited = time.monotonic() - since
             if self._launching or self.place != place:
                 place, since = self.place, time.monotonic()
             elif expected is not None and is_final:
-                others = {t.name for t in threading.enumerate()}
-                others.discard(own.thread)
+                others = {t.name for t in threading.enumerate()} - {own.thread}
                 if waited > _PATIENCE or expected.thread not in others:
-                    first = self.processes[0]
-                    told = "another process" if self._is_first else f"process {first}"
-                    raise self._refused(
-                        f"is {expected} in {told}, and {own} in process "
-                        f"{self._member.process_id}: they would exchange values of "
-                        "different programs. Every process of a mesh launches the "
-                        "same programs in the same order; of several threads, those "
-                        "that launch have the same names in each process "
-                        "(threading.Thread(name=...))."
-                    )
+                    self._refuse_other(own, expected)
             elif waited > self._member.initialization_timeout:
-                limit = f"{self._member.initialization_timeout:g} s "
-                limit += "(initialization_timeout)"
-                raise self._refused(
-                    f"has not been made by process {self.processes[0]} within {limit}; "
-                    f"process {self._member.process_id} is at {own}."
-                )
+                self._refuse_absent(own)
             self._changed.wait(0.2)
 
-    def _refused(self, why: str) -> Exception:
+    def _refuse_other(self, own: Told, expected: Told) -> NoReturn:
+        told = "another process" if self._is_first else f"process {self.processes[0]}"
+        self._refuse(
+            f"is {expected} in {told}, and {own} in process {self._member.process_id}: "
+            "they would exchange values of different programs. Every process of a mesh "
+            "launches the same programs in the same order; of several threads, those "
+            "that launch have the same names in each process "
+            "(threading.Thread(name=...))."
+        )
+
+    def _refuse_absent(self, own: Told) -> NoReturn:
+        """The first process has not told, or another has not answered it."""
+        limit = f"{self._member.initialization_timeout:g} s (initialization_timeout)"
+        what = f"has not been made by process {self.processes[0]}"
+        if self._silent:
+            what = f"waits for {numbers(self._silent)}, which did not answer"
+        own_at = f"process {self._member.process_id} is at {own}"
+        self._refuse(f"{what} within {limit}; {own_at}.")
+
+    def _refuse(self, why: str) -> NoReturn:
         place = f"launch {self.place + 1} over several processes"
-        return errors.with_facts(RuntimeError(f"{place} {why}"))
+        raise errors.with_facts(RuntimeError(f"{place} {why}"))
+
+
+def _repeated(told: tuple[Told, ...]) -> tuple[Told, ...]:
+    """The shortest cycle of the last launches, if one thread made them; or none."""
+    if len(told) == 2 * _LONGEST and len({one.thread for one in told}) == 1:
+        for length in range(1, _LONGEST + 1):
+            if told[length:] == told[:-length]:
+                return told[-length:]
+    return ()
 
 
 def group_of(name: str, member: Any) -> Group:
@@ -224,13 +255,10 @@ def in_order(
     group = group_of(",".join(map(str, processes)), member)
     ids = [device.id for device in devices]
     digest = hashlib.sha256(f"{ids}{text}".encode()).hexdigest()[:16]
-    tolds: dict[str, Told] = {}
+    told = functools.cache(functools.partial(Told, f"jit({name})", digest))
 
     def ordered(arguments: list[Any]) -> list[Any]:
-        thread = threading.current_thread().name
-        own = tolds.get(thread)
-        if own is None:
-            own = tolds[thread] = Told(f"jit({name})", digest, thread)
+        own = told(threading.current_thread().name)
         return group.launch(own, launch, arguments)
 
     return ordered

@@ -27,10 +27,13 @@ class Lines:
 
     def send(self, **message: Any) -> bool:
         """Sends one message; False if the connection is gone."""
-        data = json.dumps(message).encode() + b"\n"
+        return self.send_text(json.dumps(message))
+
+    def send_text(self, text: str) -> bool:
+        """The same of a message as JSON text."""
         try:
             with self._sending:
-                self.connection.sendall(data)
+                self.connection.sendall(text.encode() + b"\n")
         except OSError:
             return False
         return True

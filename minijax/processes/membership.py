@@ -11,6 +11,8 @@ on: it stays open when the coordinator dies, so that XLA does not notice first.
 from __future__ import annotations
 
 import contextlib
+import functools
+import json
 import os
 import socket
 import sys
@@ -23,6 +25,7 @@ from minijax.processes.coordinator import numbers
 from minijax.processes.launch_order import Group, group_of
 from minijax.processes.lines import Lines, in_background, splice
 
+_text = functools.lru_cache(maxsize=1024)(json.dumps)
 # With an error in another process, this one has so long to print its own.
 _GRACE = 1.5
 # The descriptor of the launcher's error output: what comes last is written there, since
@@ -246,7 +249,9 @@ class Membership:
 
     def tell_launch(self, group: str, *said: Any) -> None:
         """Tells the others of a group about this process's launches."""
-        self._lines.send(launch=[group, *said])
+        # Most say what was said before, at another place: the text is made once.
+        parts = [str(one) if type(one) is int else _text(one) for one in said]
+        self._lines.send_text(f'{{"launch": [{_text(group)}, {", ".join(parts)}]}}')
 
     # Going.
 

@@ -113,14 +113,23 @@ def test_a_cycle_ends_when_all_have_answered():
 
     for _ in range(20):
         launch("a")
+    member.initialization_timeout = 0.2
+    with pytest.raises(
+        RuntimeError, match="waits for processes 1 and 2, which did not"
+    ):
+        launch("b")
+    assert said[-1][1] == "leave"
+    group.hear("at", 18, 1)
+    with pytest.raises(
+        RuntimeError, match=r"21 .* process 2, which did not .* 0 is at b"
+    ):
+        launch("b")
+    member.initialization_timeout = 30.0
     thread = threading.Thread(target=launch, args=("b",), daemon=True)
     thread.start()
-    while said[-1][1] != "leave":
-        time.sleep(0.01)
-    group.hear("at", 18)
     thread.join(0.3)
     assert launched[-1] == "a"
-    group.hear("at", 20)
+    group.hear("at", 20, 2)
     thread.join(5)
     assert launched[-1] == "b"
 

@@ -230,9 +230,8 @@ def pmean(x: Any, axis_name: Axes, *, axis_index_groups: Any = None) -> Any:
     def mean(value: Any) -> Any:
         dtype = get_aval(value).dtype
         if not dtypes.issubdtype(dtype, np.inexact):
-            value = shaping.convert_element_type(
-                value, element_types.to_inexact_dtype(dtype)
-            )
+            inexact = element_types.to_inexact_dtype(dtype)
+            value = shaping.convert_element_type(value, inexact)
         return elementwise.div(value, rules.scalar_like(get_aval(value), count))
 
     return tree_map(mean, total)

@@ -186,9 +186,29 @@ def smap(
             smap, in_axes=in_axes, out_axes=out_axes, axis_name=axis_name
         )
 
-    ins = in_axes if in_axes is Infer else specs_at(in_axes, axis_name)
+    several = isinstance(axis_name, (list, tuple))
+    if several or not isinstance(in_axes, (int, tuple, _Infer, type(None))):
+        raise errors.type_error(
+            f"smap got axis_name={axis_name!r} and in_axes={in_axes!r}. It maps over "
+            "one axis (`shard_map` maps over several), and in_axes is an int, None, or "
+            "a tuple with an entry for each argument."
+        )
+    check_axes(out_axes, "smap out_axes")
     outs = specs_at(out_axes, axis_name)
+    ins = in_axes
+    if in_axes is not Infer:
+        check_axes(in_axes, "smap in_axes")
+        ins = specs_at(in_axes, axis_name)
     return shard_map(f, in_specs=ins, out_specs=outs, axis_names={axis_name})
+
+
+def check_axes(axes: Any, what: str) -> None:
+    """TypeError for a tree of axes with other leaves than integers and None."""
+    if not all(isinstance(axis, int) for axis in trees.tree_leaves(axes)):
+        raise errors.type_error(
+            f"{what} must be an int, None, or (nested) container with those types as "
+            f"leaves, but got {axes}."
+        )
 
 
 def specs_at(axes: Any, name: Any) -> Any:

@@ -21,7 +21,7 @@ from minijax.core.language import eval_trace, get_aval, is_tracer
 from minijax.core.signatures import argnums_tuple, check_callable, fun_name
 from minijax.core.state import state
 from minijax.primitives.shape.squeezing import expand_dims, squeeze
-from minijax.programs.shard_map.mapping import shard_map, specs_at
+from minijax.programs.shard_map.mapping import check_axes, shard_map, specs_at
 from minijax.programs.sharding import multihost
 from minijax.support.devices.shardings import AxisType, IndivisibleError, Mesh
 
@@ -70,12 +70,7 @@ def pmap(
     name = "_pmap_axis" if axis_name is None else axis_name
     if axis_size is not None:
         axis_size = operator.index(axis_size)
-    for axis in trees.tree_leaves(in_axes):
-        if not isinstance(axis, int):
-            raise errors.type_error(
-                "pmap in_axes must be an int, None, or (nested) container with those "
-                f"types as leaves, but got {in_axes}."
-            )
+    check_axes(in_axes, "pmap in_axes")
     given = None if devices is None else list(devices)
 
     def mapped_leaves(args: tuple) -> tuple[list, Any, list]:
@@ -102,15 +97,12 @@ def pmap(
             results = fun(*with_leaves(args, tree, entries))
             outputs, out_tree = trees.tree_flatten(results)
             places = _prefix(out_axes, out_tree, "out_axes")
-            return trees.tree_unflatten(
-                out_tree, list(map(_with_axis, outputs, places))
-            )
+            outputs = list(map(_with_axis, outputs, places))
+            return trees.tree_unflatten(out_tree, outputs)
 
-        specs = specs_at(tuple(axes), name), specs_at(out_axes, name)
-        mapped = shard_map(
-            of_part, mesh=mesh, in_specs=specs[0], out_specs=specs[1], check_vma=False
-        )
-        return mapped(*leaves)
+        ins, outs = specs_at(tuple(axes), name), specs_at(out_axes, name)
+        options = {"in_specs": ins, "out_specs": outs, "check_vma": False}
+        return shard_map(of_part, mesh=mesh, **options)(*leaves)
 
     jitted = jit(_fun, static_argnums=static, donate_argnums=donate_argnums)
 
@@ -141,9 +133,8 @@ def pmap(
                 f"called with {len(args)} positional arguments. Pass those at "
                 f"{absent} by position."
             )
-        if len(_processes(given, backend)) == 1 or any(
-            map(is_tracer, trees.tree_leaves(args))
-        ):
+        traced = any(map(is_tracer, trees.tree_leaves(args)))
+        if traced or len(_processes(given, backend)) == 1:
             if state.trace is eval_trace:
                 leaves, tree, axes = mapped_leaves(args)
                 size = _checked_size(fun, leaves, axes, axis_size)

@@ -21,10 +21,11 @@ from typing import Any
 
 import numpy as np
 
-from minijax.core import dtypes, language, partial_eval
+from minijax.core import dtypes, errors, language, partial_eval
 from minijax.core.language import eval_trace, set_current_trace, to_concrete_value
 from minijax.core.partial_eval import DynamicJaxprTrace, DynamicJaxprTracer
 from minijax.core.state import state
+from minijax.primitives.parallel.device_moves import device_put_p
 from minijax.primitives.parallel.variation import in_mesh_order, varying
 from minijax.primitives.shape.ordering import stop_gradient
 from minijax.primitives.shape.squeezing import expand_dims
@@ -130,6 +131,12 @@ class PartsTrace(DynamicJaxprTrace):
         return list(map(self.lift, out))
 
     def process_primitive(self, primitive: Any, args: Any, params: Any) -> Any:
+        places = params["devices"] if primitive is device_put_p else ()
+        if any(place is not None for place in places):
+            raise errors.value_error(
+                f"device_put in a shard_map outside of programs got {[*places]}: each "
+                "device has its part. Leave the device out, or move the result."
+            )
         out = super().process_primitive(primitive, args, params)
         return self._all(out) if primitive.multiple_results else self.lift(out)
 

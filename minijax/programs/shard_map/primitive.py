@@ -236,15 +236,13 @@ def _linearize(nonzeros, *primals, **params) -> tuple:
         new = [at is None for at in forwarded]
         primal, linear, new_specs = _joined(primal, linear, new, params)
     ins, outs = params["in_specs"], params["out_specs"]
-    bound = shard_map_p.bind(
-        *primals, **with_specs(params, primal, ins, [*new_specs, *outs])
-    )
+    primal_params = with_specs(params, primal, ins, [*new_specs, *outs])
+    bound = shard_map_p.bind(*primals, **primal_params)
     new, results = bound[:num_new], bound[num_new:]
     residuals = partial_eval.fill_forwarded(forwarded, primals, new)
     specs = partial_eval.fill_forwarded(forwarded, ins, new_specs)
-    linear_params = with_specs(
-        params, linear, [*specs, *where(nonzeros, ins)], where(nonzeros_out, outs)
-    )
+    linear_ins = [*specs, *where(nonzeros, ins)]
+    linear_params = with_specs(params, linear, linear_ins, where(nonzeros_out, outs))
     out_avals = [language.get_aval(result) for result in results]
 
     def apply_linear(residuals: Sequence[Any], *tangents: Any) -> list[Any]:
@@ -271,15 +269,13 @@ def _partial_eval(trace, args, params) -> list[Any]:
     ins, outs = params["in_specs"], params["out_specs"]
     known_args, known_specs = where_not(unknown, args), where_not(unknown, ins)
     out_specs = [*new_specs, *where_not(unknown_out, outs)]
+    known_params = with_specs(params, known, known_specs, out_specs)
     with set_current_trace(trace.known):
-        bound = shard_map_p.bind(
-            *known_args, **with_specs(params, known, known_specs, out_specs)
-        )
+        bound = shard_map_p.bind(*known_args, **known_params)
     residuals = partial_eval.fill_forwarded(forwarded, known_args, bound[:num_new])
     specs = partial_eval.fill_forwarded(forwarded, known_specs, new_specs)
-    rest_params = with_specs(
-        params, rest, [*specs, *where(unknown, ins)], where(unknown_out, outs)
-    )
+    rest_ins = [*specs, *where(unknown, ins)]
+    rest_params = with_specs(params, rest, rest_ins, where(unknown_out, outs))
     with set_current_trace(trace.unknown):
         given = [*residuals, *where(unknown, args)]
         answers = shard_map_p.bind(*given, **rest_params)
@@ -294,11 +290,9 @@ def _partial_eval_custom(saveable, unknown, inst, eqn) -> tuple:
     params, mesh = eqn.params, eqn.params["mesh"]
     manual = params["newly_manual_axes"]
     with scope_of(params):
-        known, staged, unknown_out, inst_out, from_input, from_output = (
-            rematerialize.split_closed(
-                params["jaxpr"], tuple(unknown), tuple(inst), saveable
-            )
-        )
+        flags = tuple(unknown), tuple(inst)
+        split = rematerialize.split_closed(params["jaxpr"], *flags, saveable)
+        known, staged, unknown_out, inst_out, from_input, from_output = split
         new = [a is b is None for a, b in zip(from_input, from_output, strict=True)]
         known, staged, new_specs = _joined(known, staged, new, params)
     ins, outs = params["in_specs"], params["out_specs"]
@@ -321,12 +315,11 @@ def _partial_eval_custom(saveable, unknown, inst, eqn) -> tuple:
         outvars=[*new_vars, *known_out],
         params=with_specs(params, known, known_specs, [*new_specs, *known_out_specs]),
     )
+    staged_specs = [*saved_specs, *where(inst, ins)]
     eqn_staged = eqn.replace(
         invars=[*saved, *where(inst, eqn.invars)],
         outvars=where(inst_out, eqn.outvars),
-        params=with_specs(
-            params, staged, [*saved_specs, *where(inst, ins)], where(inst_out, outs)
-        ),
+        params=with_specs(params, staged, staged_specs, where(inst_out, outs)),
     )
     needed = (*where_not(inst, eqn.invars), *saved)
     residuals = [v for v in needed if isinstance(v, language.Var)]

@@ -233,14 +233,12 @@ def global_array_to_host_local_array(
     """
 
     def own(value: Any, spec: Any) -> Array:
+        whole = NamedSharding(global_mesh, spec)
         if not isinstance(value, Array) or isinstance(value, Tracer):
-            value = placing.device_put(
-                _host(value, "global_array_to_host_local_array"),
-                NamedSharding(global_mesh, spec),
-            )
+            host = _host(value, "global_array_to_host_local_array")
+            value = placing.device_put(host, whole)
         elif value.is_fully_addressable:
             return value
-        whole = NamedSharding(global_mesh, spec)
         if not value.sharding.is_equivalent_to(whole, value.ndim):
             value = placing.device_put(value, whole)
         local = NamedSharding(global_mesh.local_mesh, spec)

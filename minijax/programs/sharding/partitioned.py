@@ -252,40 +252,28 @@ def load(lowered: Any, placement: Placement, options: tuple) -> Any:
     executable = _compile_for_several(lowered, placement, ins, outs, options)
     # Without a sharding, the results of a call to the host lie on its device alone.
     # All devices get them then.
-    found = executables.output_shardings(executable) or ()
-    alone = [
-        sharding.is_maximal() and not sharding.is_replicated()
-        for sharding in found[len(found) - len(outs) :]
-    ]
+    found: Sequence[Any] = executables.output_shardings(executable) or ()
+    found = found[len(found) - len(outs) :]
+    alone = [one.is_maximal() and not one.is_replicated() for one in found]
     if any(alone) and len(placement.devices) > 1:
-        outs = [
-            placement.replicated if one and out is None else out
-            for one, out in zip(alone, outs, strict=True)
-        ]
+        pairs = zip(alone, outs, strict=True)
+        whole = placement.replicated
+        outs = [whole if one and out is None else out for one, out in pairs]
         executable = _compile_for_several(lowered, placement, ins, outs, options)
     return executable
 
 
 def _compile_for_several(
-    lowered: Any,
-    placement: Placement,
-    ins: Sequence[Any],
-    outs: Sequence[Any],
-    options: tuple,
+    lowered: Any, placement: Placement, ins: Sequence, outs: Sequence, options: tuple
 ) -> Any:
     with lowered.context, hlo.ir.Location.unknown():
         settings = annotate(lowered, placement, ins, outs)
         settings = replace(settings, options=dict(options))
         if not placement.devices.is_fully_addressable:
-            fingerprints.compare(
-                lowered.name,
-                lowered.module.operation.get_asm(enable_debug_info=False),
-                [lowered.in_avals[i] for i in lowered.kept],
-                placement.devices,
-                placement.mesh,
-                ins,
-                outs,
-            )
+            text = lowered.module.operation.get_asm(enable_debug_info=False)
+            avals = [lowered.in_avals[i] for i in lowered.kept]
+            place = placement.devices, placement.mesh
+            fingerprints.compare(lowered.name, text, avals, *place, ins, outs)
         return caching.load_or_compile(lowered, placement.devices, settings)
 
 
