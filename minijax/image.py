@@ -85,7 +85,7 @@ def _weights(
     """Shape (size, out_size): how much each pixel counts for each new one."""
     dtype = jnp.result_type(scale, shift)
     step = 1.0 / scale
-    # A larger step sees more pixels: the kernel is stretched to take them in.
+    # A larger step covers more pixels: the kernel is stretched over them.
     stretch = jnp.maximum(step, 1.0) if antialias else 1.0
     at = (jnp.arange(out_size, dtype=dtype) + 0.5) * step - shift * step - 0.5
     beyond = 2 * (method is ResizeMethod.CUBIC_PYTORCH)

@@ -26,7 +26,7 @@ class _JaxBlocker:
 
     Some C++ functions import `jax._src.core` to find a class for their result, and do
     without when there is none. That would load all of jax into a process that only
-    wants minijax. A `jax` that is already imported is not touched.
+    needs minijax. A `jax` that is already imported is not touched.
     """
 
     def __init__(self) -> None:
@@ -67,7 +67,7 @@ def to_numpy(buffer: Any) -> np.ndarray:
         raise RuntimeError("Array has been deleted.")
     sharding = buffer._sharding
     if sharding.num_devices == 1:
-        # For NumPy's own dtypes jaxlib's arrays speak the buffer protocol, unless the
+        # For NumPy's own dtypes jaxlib's arrays have the buffer protocol, unless the
         # program failed or the device is no CPU. (NumPy itself would not say so.)
         if buffer.aval.dtype.isbuiltin == 1:
             with contextlib.suppress(BufferError):

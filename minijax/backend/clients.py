@@ -129,7 +129,7 @@ def find(self: Clients, platform: str) -> Any:
         if name in _errors:
             raise RuntimeError(
                 f"Backend '{platform}' failed to initialize: {_errors[name]}. "
-                f"Available backends are {list(self)}"
+                f"Available backends are {[*self]}"
             )
     if platform in _aliases:
         raise RuntimeError(
@@ -137,9 +137,7 @@ def find(self: Clients, platform: str) -> Any:
             f"instances of {platform} are present. Platforms present are: "
             + ",".join(self)
         )
-    raise RuntimeError(
-        f"Unknown backend {platform}. Available backends are {list(self)}"
-    )
+    raise RuntimeError(f"Unknown backend {platform}. Available backends are {[*self]}")
 
 
 # `assembly.py` gives them to the class.

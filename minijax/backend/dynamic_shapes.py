@@ -25,7 +25,7 @@ from minijax.core import hlo
 
 @functools.cache
 def _symbolic_type_class() -> type:
-    """The class of tensor types that remember the expressions of their sizes."""
+    """The class of tensor types that keep the expressions of their sizes."""
 
     class SymbolicTensorType(hlo.ir.RankedTensorType):
         sizes: tuple

@@ -119,7 +119,7 @@ def jit_with_shardings(
 
     `programs/sharding` attaches it.
     """
-    raise NotImplementedError("in_shardings and out_shardings need programs/sharding.")
+    raise NotImplementedError("`import minijax` attaches the shardings of jit.")
 
 
 def _checked(jitting: Callable, fun: Callable) -> JitFunction:
@@ -208,7 +208,7 @@ def make_jaxpr(
     @api_boundary
     @wraps(fun)
     def jaxpr_maker(*args: Any, **kwargs: Any) -> Any:
-        with extend_axis_env(list(axis_env or ())):
+        with extend_axis_env(() if axis_env is None else axis_env):
             traced, _ = jitted.trace_call(args, kwargs)
         closed = pjit.with_outer_constants(traced)
         if titled:
@@ -247,5 +247,6 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
 
 def named_call(fun: Callable, *, name: str | None = None) -> Callable:
     """`fun`, with a name for its operations in compiled programs and profiles."""
+    check_callable(fun, "named_call")
     label = signatures.fun_name(fun) if name is None else name
     return user_source.named_scope(label)(fun)  # type: ignore[operator]

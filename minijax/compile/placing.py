@@ -30,7 +30,7 @@ def put_on_several(value: Any, sharding: Any) -> Array:
 
     `programs/sharding/placement.py` attaches it; by default there are not several.
     """
-    raise NotImplementedError("arrays on several devices need programs/sharding.")
+    raise NotImplementedError("`import minijax` attaches arrays on several devices.")
 
 
 @put_now.attach

@@ -36,12 +36,12 @@ class GuardFlag(config.Flag):
     def _during(self, setting: override) -> Iterator[None]:
         direction = self.name.removeprefix("transfer_guard_")
         # Numbers that were copied before would be used without a copy.
-        dispatch._number_buffers.clear()
+        dispatch.forget_numbers()
         with guards.thread_level(direction, setting.value), setting:
             try:
                 yield
             finally:
-                dispatch._number_buffers.clear()
+                dispatch.forget_numbers()
 
 
 def _flag_of(direction: str) -> GuardFlag:
@@ -56,7 +56,7 @@ def _flag_of(direction: str) -> GuardFlag:
     config.add_flag(flag)
 
     def set_for_process(level: str | None) -> None:
-        dispatch._number_buffers.clear()
+        dispatch.forget_numbers()
         guards.set_process_level(direction, level)
 
     set_for_process(flag.default)

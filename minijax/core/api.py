@@ -265,9 +265,7 @@ def value_and_grad(
         # The gradient of the identity is `one` itself, a plain number.
         gradient = tree_map_leaves(_as_array, derivative.pull(residuals, one))
         value, gradient, *aux = flat.result(outs, gradient[0] if single else gradient)
-        if has_aux:
-            return (value, *aux), gradient
-        return value, gradient
+        return ((value, *aux) if has_aux else value), gradient
 
     return value_and_grad_f
 

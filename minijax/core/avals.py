@@ -102,9 +102,8 @@ def canonicalize_shape(shape: Any) -> tuple[int, ...]:
     except TypeError:
         if not isinstance(shape, (tuple, list)) and np.ndim(shape) == 0:
             raise TypeError(
-                "Shapes must be 1D sequences of integer scalars, got "
-                f"{shape!r} of type {type(shape).__name__}. Write `({shape!r},)` for a "
-                "vector."
+                f"Shapes must be 1D sequences of integer scalars, got {shape!r} of "
+                f"type {type(shape).__name__}. Write `({shape!r},)` for a vector."
             ) from None
         raise
 

@@ -80,6 +80,11 @@ _NUMBER_BUFFERS = 1024
 _number_buffers: dict[tuple, Any] = {}
 
 
+def forget_numbers() -> None:
+    """Drop the cached buffers of numbers, so that the next use copies them again."""
+    _number_buffers.clear()
+
+
 def host_buffer(value: Any, aval: Any, device: Any) -> Any:
     """A NumPy array or Python scalar as a jaxlib array of type `aval` on a device.
 
@@ -245,8 +250,7 @@ class Compilation:
 
     def make(self, closed: ClosedJaxpr, request: CompileRequest, lowered: Any) -> Any:
         """Lower the jaxpr if `lowered` is None, compile it, and make the Program."""
-        if lowered is None:
-            lowered = self.lower(closed, request)
+        lowered = self.lower(closed, request) if lowered is None else lowered
         executable = self.load(lowered, request)
         if events.subscribers:
             events.emit(

@@ -111,7 +111,7 @@ Subscriber = Callable[[str, dict[str, Any]], None]
 
 # Hot paths test the truth of this very list: it is changed in place, never replaced.
 subscribers: list[Subscriber] = []
-_warned: set[int] = set()
+warned: set[int] = set()
 
 
 def emit(name: str, /, **data: Any) -> None:
@@ -121,8 +121,8 @@ def emit(name: str, /, **data: Any) -> None:
         try:
             callback(name, data if alone else dict(data))
         except Exception as error:
-            if id(callback) not in _warned:
-                _warned.add(id(callback))
+            if id(callback) not in warned:
+                warned.add(id(callback))
                 warnings.warn(
                     f"The event subscriber {callback!r} raised "
                     f"{type(error).__name__}: {error} at the event {name!r}. The "

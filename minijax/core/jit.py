@@ -406,7 +406,7 @@ def constrained(value: Any, sharding: Any, layout: Any) -> Any:
     Called where a jit with shardings is transformed or lowered.
     `programs/sharding/jit_shardings.py` attaches it; without it no jit has shardings.
     """
-    raise NotImplementedError("in_shardings and out_shardings need programs/sharding.")
+    raise NotImplementedError("The core has no shardings of jit: `import minijax`.")
 
 
 def _cut(values: Sequence[Any], shardings: tuple, layouts: tuple) -> list[Any]:

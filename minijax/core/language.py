@@ -26,7 +26,7 @@ import dataclasses
 import functools
 import operator
 import sys
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, final
 
@@ -450,7 +450,9 @@ def type_of_application(
         pass
     except TypeError:
         for name, value in params.items():
-            if not isinstance(value, Hashable):
+            try:
+                hash(value)
+            except TypeError:
                 raise TypeError(
                     f"parameters of equations must be hashable, but parameter {name} "
                     f"of primitive {primitive} is {value!r}"
@@ -516,7 +518,7 @@ def run_eagerly(primitive: Primitive, args: Sequence[Any], params: dict) -> Any:
     `core/dispatch.py` attaches a function that compiles a program of one equation and
     runs it on a device.
     """
-    raise NotImplementedError(f"computing '{primitive}' needs core/dispatch.py")
+    raise NotImplementedError(f"Import core/dispatch.py to compute '{primitive}'.")
 
 
 class EvalTrace(Trace):

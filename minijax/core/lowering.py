@@ -349,7 +349,7 @@ def lowering_rule(eqn: language.JaxprEqn, platform: str) -> Callable:
         place = source_info.format_line(eqn.source_info)
         raise NotImplementedError(
             f"MLIR translation rule for primitive '{eqn.primitive}' not found for "
-            f"platform {platform}. It is used at {place}."
+            f"platform {platform}: register one. It is used at {place}."
         )
     return rule
 

@@ -131,7 +131,7 @@ def apply_operator(name: str, *operands) -> Any:
     if name == "matmul":
         return _matmul(*operands)
     if name not in _OPERATIONS:
-        raise NotImplementedError(f"`{name}` needs minijax.numpy, which attaches it")
+        raise NotImplementedError(f"`{name}` is in minijax.numpy: import that.")
     if len(operands) == 2:
         operands = tuple(promoted(*operands, inexact=name == "true_divide"))
     return _OPERATIONS[name](*operands)

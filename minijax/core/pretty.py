@@ -297,11 +297,7 @@ def _value_text(value: Any) -> str:
     if isinstance(value, frozenset):
         return f"frozenset({{{', '.join(repr(item) for item in sorted(value))}}})"
     # Addresses differ from run to run.
-    return re.sub(r" at 0x([0-9a-fA-F]+)", _hide_address, str(value))
-
-
-def _hide_address(match: re.Match) -> str:
-    return " at 0x" + "X" * len(match.group(1))
+    return re.sub(r"(?<= at 0x)[0-9a-fA-F]+", lambda m: "X" * len(m[0]), str(value))
 
 
 # ----------------------------------------------------------------------------------

@@ -199,9 +199,7 @@ def add_tangents(x: Any, y: Any) -> Any:
     """The sum of two tangents or cotangents, either of which may be `Zero`."""
     if type(x) is Zero:
         return y
-    if type(y) is Zero:
-        return x
-    return add_any_p.bind(x, y)
+    return x if type(y) is Zero else add_any_p.bind(x, y)
 
 
 def zeros_of(aval: AbstractValue) -> Any:

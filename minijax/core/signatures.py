@@ -61,6 +61,17 @@ def check_callable(fun: Any, transformation: str) -> None:
         )
 
 
+def check_functions(name: str, **functions: Any) -> None:
+    """TypeError that names the argument which is not a function."""
+    for argument, value in functions.items():
+        if not callable(value):
+            raise errors.type_error(
+                f"{name}: the argument {argument} must be a function, got {value!r} "
+                f"of type {type(value).__name__}.",
+                argument=argument,
+            )
+
+
 def as_tuple(value: Any) -> tuple:
     """A tuple of a single value or of the items of an iterable; empty for None."""
     if value is None:

@@ -126,6 +126,13 @@ def is_user_filename(file_name: str) -> bool:
     return not file_name.startswith(_STDLIB) or file_name.startswith(_SITE)
 
 
+def register_exclusion(path: str) -> None:
+    """Never show frames of files whose path starts with `path` as the user's."""
+    _excluded.append(path)
+    is_user_filename.cache_clear()
+    _user_frame_of_traceback.cache_clear()
+
+
 def _frame_at(code: types.CodeType, instruction: int) -> Frame:
     line, column, end_line, end_column = Traceback.code_addr2location(code, instruction)
     return Frame(code.co_filename, code.co_qualname, line, column, end_line, end_column)

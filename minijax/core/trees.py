@@ -54,6 +54,8 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Leaf], PyTreeD
     If `is_leaf(x)` is true for a node, the node is a leaf. The keys of dicts
     are taken in sorted order. Raises TypeError when they cannot be sorted.
     """
+    if is_leaf is not None:
+        checked(is_leaf, Callable, "a function or None as is_leaf")
     return default_registry.flatten(tree, is_leaf)
 
 
@@ -62,24 +64,30 @@ def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Leaf]) -> Any:
 
     Raises ValueError when their number is not that of the structure.
     """
+    leaves = checked(leaves, Iterable, "a list of leaves")
     return checked_treedef(treedef).unflatten(leaves)
 
 
 def checked_treedef(treedef: Any) -> PyTreeDef:
     """`treedef` itself; TypeError for what is no structure of a tree."""
-    if not isinstance(treedef, pytree.PyTreeDef):
-        raise TypeError(f"Expected what tree.structure(x) gives, got {treedef!r}.")
-    return treedef
+    return checked(treedef, pytree.PyTreeDef, "what tree.structure(x) gives")
+
+
+def checked(value: Any, kind: Any, what: str) -> Any:
+    """`value` itself; TypeError unless it is an instance of the class `kind`."""
+    if not isinstance(value, kind):
+        raise TypeError(f"Expected {what}, got {value!r}.")
+    return value
 
 
 def tree_leaves(tree: Any, is_leaf: IsLeaf = None) -> list[Leaf]:
     """The leaves of a tree, left to right."""
-    return default_registry.flatten(tree, is_leaf)[0]
+    return tree_flatten(tree, is_leaf)[0]
 
 
 def tree_structure(tree: Any, is_leaf: IsLeaf = None) -> PyTreeDef:
     """The structure of a tree: what remains when its leaves are taken out."""
-    return default_registry.flatten(tree, is_leaf)[1]
+    return tree_flatten(tree, is_leaf)[1]
 
 
 def tree_map_leaves(f: Callable[[Any], Any], tree: Any, is_leaf: IsLeaf = None) -> Any:

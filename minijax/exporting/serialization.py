@@ -292,9 +292,7 @@ def _tree_to_json(tree: PyTreeDef) -> Any:
         )
     data = node_format.to_bytes(metadata)
     if not isinstance(data, (bytes, bytearray)):
-        raise ValueError(
-            f"serialize_auxdata of {kind} must return bytes, got {data!r}."
-        )
+        raise ValueError(f"serialize_auxdata of {kind} must return bytes, got {data!r}")
     return ["class", [node_format.name, bytes(data).hex()], children]
 
 

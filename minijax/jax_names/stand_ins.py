@@ -66,7 +66,7 @@ class gaussian_kde:
     """NumPyro imports it for its ensemble sampler ESS; it is not to be made here."""
 
     def __init__(self, *args: Any, **kwargs: Any):
-        raise NotImplementedError("minijax has no jax.scipy.stats.gaussian_kde.")
+        raise NotImplementedError("no gaussian_kde: use scipy.stats.gaussian_kde.")
 
 
 class _Registry:

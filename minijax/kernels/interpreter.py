@@ -220,9 +220,8 @@ def _block_of(run: Run, memory, mapping: BlockMapping, indices, scalars) -> Bloc
     if not block.inside and block.addresses.size and (block.addresses < 0).all():
         raise IndexError(
             f"out of bounds: the index map of {mapping.origin} gives program {indices} "
-            f"the block {tuple(results)}, which begins at element "
-            f"{tuple(starts)} and lies outside of the array of shape "
-            f"{mapping.array_aval.shape}."
+            f"the block {tuple(results)}, which begins at element {tuple(starts)} and "
+            f"lies outside of the array of shape {mapping.array_aval.shape}."
         )
     return block
 
@@ -269,7 +268,9 @@ class Run:
                 if program is not None:
                     return self.run(program, inputs)
                 where = (
-                    " on refs. Read the ref before: x_ref[...]" if takes_refs else ""
+                    " on refs. Read the ref before: x_ref[...]"
+                    if takes_refs
+                    else ". Compute it outside of the kernel"
                 )
                 raise NotImplementedError(
                     f"the interpreter has no rule for '{eqn.primitive}'{where}."

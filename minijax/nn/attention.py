@@ -81,8 +81,7 @@ def dot_product_attention(
     batch, queries, heads, size = query.shape
     keys, key_heads = key.shape[1:3]
     groups = heads // key_heads
-    if scale is None:
-        scale = 1.0 / np.sqrt(size)
+    scale = 1.0 / np.sqrt(size) if scale is None else scale
 
     grouped = query.reshape(batch, queries, key_heads, groups, size)
     scores = jnp.einsum(

@@ -64,7 +64,7 @@ def relu6(x: ArrayLike) -> Array:
     """Rectified linear unit cut off at 6, `min(max(x, 0), 6)` elementwise.
 
     The derivative is 1 strictly between 0 and 6, and 0 elsewhere, corners included.
-    From "MobileNets" (Howard et al., 2017); fixed-point arithmetic likes the bound.
+    From "MobileNets" (Howard et al., 2017): bounded values suit fixed-point arithmetic.
     """
     return jnp.minimum(jnp.maximum(x, 0), 6.0)
 
@@ -348,8 +348,7 @@ def standardize(
     promotion.check_arraylike("standardize", x)
     given = [value for value in (mean, variance, where) if value is not None]
     promotion.check_arraylike("standardize", *given)
-    if mean is None:
-        mean = jnp.mean(x, axis, keepdims=True, where=where)
+    mean = jnp.mean(x, axis, keepdims=True, where=where) if mean is None else mean
     if variance is None:
         if algorithm == "stable":
             squares = jnp.square(jnp.subtract(x, mean))

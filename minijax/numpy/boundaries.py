@@ -8,7 +8,7 @@ with `inline=True`: called while another function is being traced, they leave no
 - eager: the whole function is compiled once and launched as one program;
 - under any trace: the Python function is simply called. Its equations land in
   the surrounding program, exactly as if they had been inlined there, without
-  the price of tracing them twice.
+  the time of tracing them twice.
 """
 
 import functools

@@ -154,9 +154,8 @@ def _told(number: int, told: dict[int, dict], texts: dict[int, str]) -> str:
     most = max(sides.values(), key=len)
     odd = sorted(set(told) - set(most))
     lines = [
-        f"the processes have different programs: {numbers(odd)} "
-        f"{_differs(odd)} from {numbers(most)} in the "
-        f"{_ordinal(number)} program over several processes."
+        f"the processes have different programs: {numbers(odd)} {_differs(odd)} from "
+        f"{numbers(most)} in the {_ordinal(number)} program over several processes."
     ]
     for value, processes in sides.items():
         shown = _where_they_differ(processes[0], texts) if fact == "text" else value

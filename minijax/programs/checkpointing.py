@@ -46,7 +46,7 @@ from minijax.core.effects import remat_allowed_effects
 from minijax.core.errors import api_boundary
 from minijax.core.events import enter
 from minijax.core.rules import Accumulator, Zero
-from minijax.core.signatures import check_callable, fun_name, wraps
+from minijax.core.signatures import check_callable, check_functions, fun_name, wraps
 from minijax.core.trees import tree_flatten, tree_unflatten
 from minijax.primitives.shape import casting
 from minijax.programs.calls import call_discharge, close_jaxpr, def_call, rewritten
@@ -100,6 +100,8 @@ def checkpoint(
       ValueError: `static_argnums` has a position that no argument has.
     """
     check_callable(fun, "checkpoint")
+    if policy is not None:
+        check_functions("checkpoint", policy=policy)
     if concrete is not _not_given:
         raise NotImplementedError(
             "The `concrete` option to `checkpoint` was removed in JAX v0.10.0. Say "

@@ -17,6 +17,7 @@ from minijax import numpy as jnp
 from minijax.core.api import value_and_grad
 from minijax.core.array import Array
 from minijax.core.dtypes import finfo
+from minijax.core.signatures import check_functions
 from minijax.numpy.arguments import check_rank
 from minijax.numpy.arraylike import ensure_arraylike
 from minijax.primitives.linear.matmul_precision import Precision
@@ -234,6 +235,7 @@ def minimize(
       ValueError: another method, or `x0` is not a vector.
       NotImplementedError: JAX's experimental L-BFGS.
     """
+    check_functions("minimize", fun=fun)
     if not isinstance(args, tuple):
         raise TypeError(f"minimize: args must be a tuple, got {type(args).__name__}.")
     if str(method).lower() == "l-bfgs-experimental-do-not-rely-on-this":

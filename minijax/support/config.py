@@ -184,8 +184,7 @@ def _flag(
     traced: bool = False,
     **limits: Any,
 ) -> Flag:
-    if convert is None:
-        convert = _CONVERT.get(type(default), _to_text)
+    convert = _CONVERT.get(type(default), _to_text) if convert is None else convert
     return add_flag(Flag(name, default, convert, choices, text, **limits), traced)
 
 

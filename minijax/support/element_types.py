@@ -476,9 +476,8 @@ def _strict_lattice(enable_x64: bool) -> dict[Any, tuple]:
 
 def _cast_to_the_same(nodes: tuple) -> str:
     return (
-        " while jax_numpy_dtype_promotion is 'strict'. Cast one operand, "
-        "for example with x.astype('float32'), or use "
-        "`with numpy_dtype_promotion('standard'):`."
+        " while jax_numpy_dtype_promotion is 'strict'. Cast one operand, for example "
+        "with x.astype('float32'), or use `with numpy_dtype_promotion('standard'):`."
     )
 
 

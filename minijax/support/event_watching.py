@@ -1,4 +1,4 @@
-"""How a view hears the events of `core/events.py`.
+"""How a view subscribes to the events of `core/events.py`.
 
 In JAX: `jax.monitoring`, `register_event_listener`.
 """
@@ -9,17 +9,17 @@ import contextlib
 import threading
 from collections.abc import Iterator
 
-from minijax.core.events import Subscriber, _warned, subscribers
+from minijax.core.events import Subscriber, subscribers, warned
 
 _lock = threading.Lock()
 
 
 @contextlib.contextmanager
 def subscribe(callback: Subscriber) -> Iterator[Subscriber]:
-    """Context manager: `callback(name, data)` hears every event of every thread.
+    """Context manager: call `callback(name, data)` for every event of every thread.
 
-    The same callback may be subscribed several times and then hears each event as
-    often; leaving a block removes one subscription.
+    The same callback may be subscribed several times and is then called as often for
+    each event; leaving a block removes one subscription.
     """
     with _lock:
         subscribers.append(callback)
@@ -33,4 +33,4 @@ def subscribe(callback: Subscriber) -> Iterator[Subscriber]:
                     subscribers.pop(position)
                     break
             if not any(subscriber is callback for subscriber in subscribers):
-                _warned.discard(id(callback))
+                warned.discard(id(callback))

@@ -17,11 +17,13 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any, TypeVar
 
 from minijax.core.runtime import pytree
+from minijax.core.signatures import check_functions
 from minijax.core.trees import (
     IsLeaf,
     KeyPath,
     PyTreeDef,
     broadcast_prefix_to_treedef,
+    checked,
     checked_treedef,
     default_registry,
     none_leaf_registry,
@@ -50,6 +52,7 @@ def tree_map(
     Further trees must have `tree` as a prefix; `f` then gets what stands in them at
     the place of each leaf. Raises ValueError, naming the place, when they do not.
     """
+    check_functions("tree_map", f=f)
     leaves, treedef = tree_flatten(tree, is_leaf)
     columns = [leaves]
     for other in rest:
@@ -166,6 +169,7 @@ def tree_all(tree: Any, *, is_leaf: IsLeaf = None) -> bool:
 
 def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
     """Whether none of the items is a node."""
+    iterable = checked(iterable, Iterable, "a list of leaves")
     if is_leaf is None:
         return pytree.all_leaves(default_registry, iterable)
     items = list(iterable)
@@ -175,11 +179,12 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
 
 def is_tree_node(typ: type) -> bool:
     """Whether instances of a class are nodes: built in, registered or named tuples."""
-    return default_registry.is_node(typ)
+    return default_registry.is_node(checked(typ, type, "a class"))
 
 
 def build_tree(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
     """A tree of lists and tuples in the shape of `treedef` (`from_iterable_tree`)."""
+    leaves = checked(leaves, Iterable, "a tree of lists and tuples")
     return checked_treedef(treedef).from_iterable_tree(leaves)
 
 
@@ -188,6 +193,7 @@ def build_tree(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:
 
 def treedef_tuple(treedefs: Iterable[PyTreeDef]) -> PyTreeDef:
     """The structure of a tuple whose items have the given structures."""
+    treedefs = checked(treedefs, Iterable, "a list of structures")
     return pytree.treedef_tuple(default_registry, [*map(checked_treedef, treedefs)])
 
 
@@ -229,6 +235,8 @@ def tree_flatten_with_path(
     `is_leaf_takes_path`, `is_leaf` is called as `is_leaf(path, x)`.
     """
     ask = is_leaf
+    if is_leaf is not None:
+        checked(is_leaf, Callable, "a function or None as is_leaf")
     if is_leaf is not None and not is_leaf_takes_path:
 
         def ask(path: KeyPath, x: Any) -> bool:
@@ -239,20 +247,18 @@ def tree_flatten_with_path(
 
 def keystr(keys: KeyPath, *, simple: bool = False, separator: str = "") -> str:
     """A path as text: `['w'][0].b`, or `w/0/b` with `simple` and a `separator`."""
-    show = _simple_key if simple else str
-    return separator.join(map(show, keys))
+    keys = checked(keys, Iterable, "a path, of keys")
+    separator = checked(separator, str, "a text as separator")
+    return separator.join(map(_simple_key if simple else str, keys))
 
 
 def _simple_key(key: Any) -> str:
-    for kind, attribute in (
-        (SequenceKey, "idx"),
-        (DictKey, "key"),
-        (GetAttrKey, "name"),
-        (FlattenedIndexKey, "key"),
-    ):
-        if isinstance(key, kind):
-            return str(getattr(key, attribute))
-    return str(key)
+    attribute = _WHAT_A_KEY_HOLDS.get(type(key))
+    return str(key if attribute is None else getattr(key, attribute))
+
+
+_WHAT_A_KEY_HOLDS = {SequenceKey: "idx", DictKey: "key", GetAttrKey: "name"}
+_WHAT_A_KEY_HOLDS[FlattenedIndexKey] = "key"
 
 
 def tree_leaves_with_path(
@@ -270,6 +276,7 @@ def tree_map_with_path(
     is_leaf_takes_path: bool = False,
 ) -> Any:
     """`tree_map` for a function that is called as `f(path, leaf, *others)`."""
+    check_functions("tree_map_with_path", f=f)
     pairs, treedef = tree_flatten_with_path(tree, is_leaf, is_leaf_takes_path)
     columns = [list(column) for column in zip(*pairs)]
     name = "tree_map_with_path tree"

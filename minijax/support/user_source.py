@@ -12,18 +12,12 @@ from collections.abc import Callable
 from typing import Any
 
 from minijax.core import source_info
+from minijax.core.source_info import register_exclusion as register_exclusion
 
 
 def new_source_info() -> source_info.SourceInfo:
     """A SourceInfo without traceback and name stack."""
     return source_info.SourceInfo(None, source_info.NameStack())
-
-
-def register_exclusion(path: str) -> None:
-    """Never show frames of files whose path starts with `path` as the user's."""
-    source_info._excluded.append(path)
-    source_info.is_user_filename.cache_clear()
-    source_info._user_frame_of_traceback.cache_clear()
 
 
 def user_stacklevel() -> int:

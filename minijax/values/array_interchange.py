@@ -90,9 +90,7 @@ def __complex__(self: Array) -> complex:
 @on_array
 def __index__(self: Array) -> int:
     if self.ndim or not dtypes.issubdtype(self.dtype, np.integer):
-        raise TypeError(
-            "Only integer scalar arrays can be converted to a scalar index."
-        )
+        raise TypeError("Only integer scalar arrays can be converted to a scalar index")
     return operator.index(self._value[()])
 
 

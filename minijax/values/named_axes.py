@@ -57,7 +57,11 @@ class extend_axis_env:
     __slots__ = ("change", "new")
 
     def __init__(self, axes: Sequence[tuple[Hashable, int]]):
-        self.new = dict(axes)
+        try:
+            self.new = dict(axes)
+        except (TypeError, ValueError):
+            names = "Named axes are pairs (name, size), with names that can be hashed"
+            raise TypeError(f"{names}; got {axes!r}.") from None
 
     def __enter__(self) -> None:
         if self.new:

@@ -240,8 +240,7 @@ def symbolic_shape(
 
     Raises ValueError for text that is not a shape, and for constraints and a scope.
     """
-    if shape_spec is None:
-        shape_spec = "..."
+    shape_spec = "..." if shape_spec is None else shape_spec
     if not isinstance(shape_spec, str):
         raise ValueError(
             "polymorphic shape spec should be None or a string. Found "

@@ -66,9 +66,7 @@ def __complex__(self: Tracer) -> complex:
 @on_tracer
 def __index__(self: Tracer) -> int:
     if self.aval.shape or not dtypes.issubdtype(self.aval.dtype, np.integer):
-        raise TypeError(
-            "Only integer scalar arrays can be converted to a scalar index."
-        )
+        raise TypeError("Only integer scalar arrays can be converted to a scalar index")
     return operator.index(self._concrete(special_errors.TracerIntegerConversionError))
 
 

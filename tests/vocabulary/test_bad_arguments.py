@@ -16,6 +16,7 @@ from minijax.sharding import SingleDeviceSharding
 
 V, A = np.arange(3, dtype=np.float32), np.ones((3, 3), np.float32)
 SHAPE, KEY = (3, 4), minijax.random.key(0)
+TREE = minijax.tree.structure((0, 0))
 VECTOR, MATRIX = "must have 1 dimension, got", "must have at least 2 dimensions, got"
 
 # What is called, the class of its error, and a part of the sentence.
@@ -100,6 +101,73 @@ CALLS = {
     "convolve tuple": (lambda: sp.signal.convolve((9,), V), TypeError, "'tuple'"),
     "correlate": (lambda: sp.signal.correlate(V, (9,)), TypeError, "'tuple'"),
     "stft": (lambda: sp.signal.stft(V, nperseg=3, nfft=4.5), TypeError, "nfft"),
+    # Trees: what tells leaves, and what holds them.
+    "is_leaf": (lambda: minijax.tree.leaves(V, is_leaf=7), TypeError, "as is_leaf, go"),
+    "leaf paths": (
+        lambda: minijax.tree.leaves_with_path(V, is_leaf=A),
+        TypeError,
+        "as is_leaf, got",
+    ),
+    "tree map": (lambda: minijax.tree.map(7, V), TypeError, "the argument f must be a"),
+    "no leaves": (lambda: minijax.tree.unflatten(TREE, 7), TypeError, "of leaves, got"),
+    "separator": (
+        lambda: minijax.tree_util.keystr((), separator=7),
+        TypeError,
+        "a text as separator, got 7",
+    ),
+    # Transformations: what must be a function, a name, or a group.
+    "policy": (lambda: minijax.checkpoint(abs, policy=7), TypeError, "nt policy must"),
+    "rule": (lambda: minijax.custom_jvp(abs).defjvp(7), TypeError, "argument jvp must"),
+    "rules": (
+        lambda: minijax.custom_vjp(abs).defvjp(abs, 7),
+        TypeError,
+        "argument bwd must be a function",
+    ),
+    "callback": (
+        lambda: minijax.pure_callback(7, minijax.typeof(V), V),
+        TypeError,
+        "argument callback must be a function",
+    ),
+    "root": (
+        lambda: lax.custom_root(abs, 0.0, lambda f, x: x, 7),
+        TypeError,
+        "argument tangent_solve must be",
+    ),
+    "solve": (
+        lambda: lax.custom_linear_solve(7, V, lambda f, b: b),
+        TypeError,
+        "argument matvec must be",
+    ),
+    "apply": (
+        lambda: jnp.asarray(V).at[0].apply(7),
+        TypeError,
+        "argument func must be",
+    ),
+    "vectorize": (lambda: jnp.vectorize(7), TypeError, "argument pyfunc must be"),
+    "fun": (lambda: sp.optimize.minimize(7, V, method="BFGS"), TypeError, "fun must"),
+    "axis_env": (
+        lambda: minijax.make_jaxpr(abs, axis_env=7)(V),
+        TypeError,
+        r"pairs \(name, size\)",
+    ),
+    "psum": (lambda: mapped(lax.psum, {}), TypeError, r"axis_name is .*; got \{\}"),
+    "perm": (lambda: mapped(lax.ppermute, "i", [1]), TypeError, "each entry of perm"),
+    "groups": (
+        lambda: mapped(lax.pmax, "i", axis_index_groups="a"),
+        TypeError,
+        "each entry of axis_index_groups",
+    ),
+    "split_axis": (
+        lambda: mapped(lax.all_to_all, "i", None, 0),
+        TypeError,
+        "None is not an integer: split_axis",
+    ),
+    "mode": (
+        lambda: jnp.asarray(V).at[0].get(mode=[1]),
+        ValueError,
+        "Unknown gather mode",
+    ),
+    "argmax": (lambda: lax.argmax(V, V, np.int32), TypeError, "not an integer: axis"),
     "windows": (
         lambda: lax.reduce_window(V, 7, lax.add, (2,), (1,), "VALID"),
         TypeError,
@@ -110,6 +178,10 @@ CALLS = {
 
 def draw(**axes):
     return initializers.glorot_normal(**axes)(KEY, SHAPE)
+
+
+def mapped(collective, *args, **options):
+    return minijax.vmap(lambda x: collective(x, *args, **options), axis_name="i")(A)
 
 
 def minimum(x0, method="BFGS"):

@@ -1,12 +1,12 @@
 """Runs one learner's notebook in this process, and judges what it hands in.
 
 `minijax course check` starts `python -m minijax_lab.one_notebook NOTEBOOK REPORT` for
-each notebook. The cells are a stranger's code: the process has a limit of memory, a
-limit of time for each cell and, where the system allows it, no network and no sight of
-other processes; its parent ends it when it takes too long. REPORT is the number of an
-open file, which has no name, of one JSON object a line, behind a word that the parent
-chose; it is written cell by cell, so that what was found before an end with violence is
-kept.
+each notebook. The cells are code of an unknown author: the process has a limit of
+memory, a limit of time for each cell and, where the system allows it, no network and no
+sight of other processes; its parent ends it when it takes too long. REPORT is the
+number of an open file, which has no name, of one JSON object a line, behind a word that
+the parent chose; it is written cell by cell, so that what was found before the process
+was killed is kept.
 
 A notebook's `check` hands in; `Judge` grades between the cells, by the functions that
 were there before the first cell ran, and refuses if a cell has changed one.

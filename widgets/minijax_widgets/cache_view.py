@@ -31,13 +31,13 @@ def cache(function: Any) -> CacheView:
 
     The view shows the calls up to the moment at which it is shown: for each miss, what
     differs from the nearest key that was kept, and what to write instead. It watches
-    until `view.close()`, or until nobody holds it; `with see.cache(f) as view:` closes
+    until `view.close()`, or until it is garbage; `with see.cache(f) as view:` closes
     it behind the block. Before the first call it shows the keys that the function
     keeps; how they came to be was not recorded. Raises TypeError for a function that is
     not jitted. Calls inside of other transformations have no cache of their own to hit.
 
-    A function that JAX has jitted is taken, too. JAX answers calls in C++, where nobody
-    can listen, so make them through the view:
+    A function that JAX has jitted is taken, too. JAX answers calls in C++, which
+    reports nothing, so make them through the view:
 
         step = see.cache(step)
         state = step(state, batch)

@@ -60,7 +60,7 @@ class Drawn:
                     continue  # as for the whole picture, see INHERITED
                 value = TEXT
             elif name.startswith("data-"):
-                continue  # nobody can ask a picture
+                continue  # read by the live page only
             elif name in ("x", "y", "cx", "cy") and not value:
                 continue  # where SVG begins by itself
             parts.append(f'{name}="{escape(str(rounded(value)))}"')

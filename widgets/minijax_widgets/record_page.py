@@ -573,7 +573,7 @@ MOST_OWNERS = 8
 
 UNKNOWN = """<details class="unknown"><summary>What this page cannot know</summary>
 <ul>
-<li>JAX tells nobody of a hit: calls are counted of what your code jitted while
+<li>JAX reports no hit: calls are counted of what your code jitted while
 it was recorded. What was jitted before, or by a library as it was imported, has its
 misses here and no count.</li>
 <li>Seconds of compiling are of this machine at this load; the counts are exact.</li>

@@ -66,8 +66,8 @@ class Times(TypedDict, total=False):
     `at` is the first step in which it is there, `until` the last; outside it is faint.
     `go` is the step a click goes to, `opens` the layout of the pane that a click shows,
     `tell` a sentence for the detail line, `label` what a screen reader says instead of
-    what the mark makes of itself; "" for a mark that another one speaks for. `says` is
-    a sentence for both.
+    what the mark makes of itself; "" for a mark that the label of another one
+    describes. `says` is a sentence for both.
     `moves` are (step, x, y): from that step on it stands there.
     """
 

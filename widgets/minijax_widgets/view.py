@@ -265,7 +265,7 @@ def with_options(see: F) -> F:
     """Decorates a view that takes a function, its arguments, and options by name.
 
     An option given by name that the function has an argument for raises TypeError:
-    nobody knows whose is meant.
+    it could be meant for either.
     """
     options = {
         name

@@ -86,9 +86,7 @@ def _params(given: Any) -> CompilerParams:
         ("fuse_transposed_lhs_in_matmul", False, "is not lowered here"),
     ):
         if getattr(given, setting) is not off:
-            raise NotImplementedError(
-                f"compiler_params: {setting} {why}; leave it out."
-            )
+            raise NotImplementedError(f"compiler_params: {setting} {why}; leave it out")
     alone = not given.allow_collective_id_without_custom_barrier
     if given.collective_id is not None and alone:
         raise ValueError(

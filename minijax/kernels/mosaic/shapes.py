@@ -150,7 +150,7 @@ def _dot_general(
     for aval in ctx.avals_in:
         if np.dtype(aval.dtype).kind == "u":
             raise NotImplementedError(
-                f"a product of {aval.dtype}: the matrix unit takes numbers with a sign."
+                f"a product of {aval.dtype}: convert it to signed numbers."
             )
     numbers = _dot_numbers(dimension_numbers, *(a.ndim for a in ctx.avals_in))
     return dialect("tpu").matmul(
@@ -219,4 +219,4 @@ def _dot_precision(precision: Any) -> Any:
         return None
     if names == {"HIGHEST"}:
         return hlo.ir.Attribute.parse("#tpu.contract_precision<fp32>")
-    raise NotImplementedError(f"precision={precision}; a TPU has DEFAULT and HIGHEST.")
+    raise NotImplementedError(f"precision={precision}; give DEFAULT or HIGHEST.")

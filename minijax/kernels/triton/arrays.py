@@ -101,7 +101,9 @@ def _converted(value: Any, before: Any, after: Any, ctx: RuleContext) -> Any:
 def _concatenate(ctx: RuleContext, *values: Any, dimension: int) -> Any:
     """Two tensors of one shape along a new last axis, which then is moved."""
     if len(values) != 2 or shape_of(values[0]) != shape_of(values[1]):
-        raise NotImplementedError("Triton joins two arrays of one shape.")
+        raise NotImplementedError(
+            "Triton joins two arrays of one shape: broadcast them."
+        )
     tt, shape = dialect("tt"), shape_of(values[0])
     joined = tt.join(tensor_type((*shape, 2), element_of(values[0])), *values)
     order = [*range(dimension), len(shape), *range(dimension, len(shape))]
@@ -281,4 +283,4 @@ def _precision(precision: Any) -> Any:
         return tt.InputPrecision.TF32
     if names <= {"HIGHEST", "F32_F32_F32", "HIGH"}:
         return tt.InputPrecision.IEEE
-    raise NotImplementedError(f"precision={precision}; Triton has DEFAULT and HIGHEST.")
+    raise NotImplementedError(f"precision={precision}; give DEFAULT or HIGHEST.")

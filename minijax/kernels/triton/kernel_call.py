@@ -96,7 +96,9 @@ def refuse(jaxpr: Jaxpr, mapping: GridMapping, name: str) -> None:
             "guard with pl.when."
         )
     if 0 in mapping.grid:
-        raise NotImplementedError(refused + f"its grid {mapping.grid} has no programs.")
+        raise NotImplementedError(
+            refused + f"its grid {mapping.grid} has no programs. Give one."
+        )
     if mapping.num_index_operands:
         raise NotImplementedError(
             refused + "it has prefetched scalars, which a TPU has. Pass them as inputs "

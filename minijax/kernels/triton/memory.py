@@ -373,7 +373,7 @@ def _atomic(
     name = _ATOMICS[atomic_type][("float", "int", "uint").index(kind)]
     if not name:
         raise NotImplementedError(
-            f"atomic {atomic_type.value} of {aval.dtype}; Triton has it for integers."
+            f"atomic {atomic_type.value} of {aval.dtype}; convert to an integer."
         )
     tt = dialect("tt")
     elements = _elements(ref, indexers, aval.shape)

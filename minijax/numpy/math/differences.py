@@ -207,8 +207,7 @@ def unwrap(
         raise ValueError("jnp.unwrap does not support complex inputs.")
     if checked_size(axis, array.shape) == 0:
         return array
-    if discont is None:
-        discont = period / 2
+    discont = period / 2 if discont is None else discont
     is_whole = dtypes.issubdtype(array.dtype, np.integer)
     half = period // 2 if is_whole else period / 2
     jumps = diff(array, axis=axis)

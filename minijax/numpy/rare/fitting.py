@@ -91,8 +91,7 @@ def polyfit(
         raise TypeError("expected non-empty 1D vector for x")
     if y.ndim not in (1, 2) or x.shape[0] != y.shape[0]:
         raise TypeError("expected 1D or 2D array for y, of the same length as x")
-    if rcond is None:
-        rcond = len(x) * float(jnp.finfo(x.dtype).eps)
+    rcond = len(x) * float(jnp.finfo(x.dtype).eps) if rcond is None else rcond
     rcond = concrete_or_error(float, rcond, "rcond must be float")
     left, right = jnp.vander(x, order), y
     if w is not None:

@@ -344,8 +344,7 @@ def histogram_bin_edges(
     if np.ndim(bins) == 1:
         return creation.asarray(bins, dtype=dtype)
     count = arguments.static_index(bins, "bins argument of histogram_bin_edges")
-    if range is None:
-        range = [reductions.min(array), reductions.max(array)]
+    range = [reductions.min(array), reductions.max(array)] if range is None else range
     limits = creation.asarray(range, dtype=dtype)
     if limits.shape != (2,):
         raise ValueError(

@@ -254,8 +254,7 @@ def _inverted_cdf(
     a: Array, q: Array, axis: int, weights: Array | None, skip_nan: bool
 ) -> Array:
     """The first element at which the summed weights reach the share `q` of all."""
-    if weights is None:
-        weights = lax.full_like(a, 1.0)
+    weights = lax.full_like(a, 1.0) if weights is None else weights
     if a.ndim:
         a, weights = lax.sort_key_val(a, weights, dimension=axis)
     zeros = lax.full_like(weights, 0)

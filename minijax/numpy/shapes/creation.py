@@ -141,8 +141,7 @@ def _from_data(object: Any, dtype: Any, copy: bool) -> Any:
         raise ValueError(
             "None is not a valid value for jnp.array. Did a function return nothing?"
         )
-    if dtype is None:
-        dtype = _common_dtype(leaves)
+    dtype = _common_dtype(leaves) if dtype is None else dtype
     if not any(isinstance(leaf, _traced_or_array) for leaf in leaves):
         return _staged(np.asarray(_unwrapped(object), dtype=dtype))
     return _stacked(
@@ -478,8 +477,7 @@ def arange(
         raise ValueError(
             "Passing complex start/stop/step to jnp.arange is no longer supported."
         )
-    if dtype is None:
-        dtype = element_types.result_type(*given)
+    dtype = element_types.result_type(*given) if dtype is None else dtype
     result = _arange(start, stop, step, dtype, out_sharding)
     return result if device is None else array_transfers.device_put(result, device)
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from minijax import lax
-from minijax.core.signatures import check_callable
+from minijax.core.signatures import check_functions
 from minijax.core.state import state
 from minijax.numpy.math.ufunc_api import ufunc
 from minijax.numpy.shapes import creation, shaping
@@ -31,7 +31,7 @@ _SIGNATURE = rf"^{_ARGUMENTS}->{_ARGUMENTS}$"
 
 def _parse_signature(signature: str) -> tuple[list[CoreDims], list[CoreDims]]:
     """The names of the core dimensions of each argument and of each result."""
-    if not re.match(_SIGNATURE, signature):
+    if not isinstance(signature, str) or not re.match(_SIGNATURE, signature):
         raise ValueError(f"not a valid gufunc signature: {signature}")
     arguments, results = (
         [tuple(re.findall(_NAME, part)) for part in re.findall(_ARGUMENT, side)]
@@ -138,6 +138,7 @@ def vectorize(
     untouched. Raises ValueError for a signature that cannot be read or that the
     arguments do not fit.
     """
+    check_functions("vectorize", pyfunc=pyfunc)
     if any(not isinstance(entry, (str, int)) for entry in excluded):
         raise TypeError(
             "jax.numpy.vectorize can only exclude integer or string arguments, but "
@@ -229,6 +230,5 @@ def frompyfunc(
 
     Its `reduce` and `accumulate` go from left to right.
     """
-    check_callable(func, "frompyfunc")
     call = vectorize(func)
     return ufunc(func, nin, nout, identity=identity, call=call, associative=False)

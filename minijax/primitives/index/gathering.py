@@ -97,9 +97,7 @@ def _gather_dtype(
     operand: language.ShapedArray, indices: language.ShapedArray, **_
 ) -> Any:
     if not dtypes.issubdtype(indices.dtype, np.integer):
-        raise ValueError(
-            f"indices must have an integer type, got {indices.dtype.name}."
-        )
+        raise ValueError(f"indices must have an integer type, got {indices.dtype.name}")
     return operand.dtype
 
 
@@ -352,8 +350,7 @@ def gather(
       TypeError: when shapes and dimension numbers do not fit.
       ValueError: when the indices are no integers, or for an unknown mode.
     """
-    if mode is None:
-        mode = GatherScatterMode.PROMISE_IN_BOUNDS
+    mode = GatherScatterMode.PROMISE_IN_BOUNDS if mode is None else mode
     mode = GatherScatterMode.from_any(mode)
     if mode is not GatherScatterMode.FILL_OR_DROP:
         fill_value = None

@@ -106,7 +106,7 @@ class GatherScatterMode(enum.Enum):
             return mode
         if mode is None:
             return GatherScatterMode.FILL_OR_DROP
-        if mode not in _modes:
+        if not isinstance(mode, str) or mode not in _modes:
             names = ", ".join(map(repr, _modes))
             raise ValueError(f'Unknown gather mode "{mode}": write one of {names}.')
         return _modes[mode]

@@ -24,6 +24,7 @@ from minijax.core import arithmetic as elementwise
 from minijax.core import shaping
 from minijax.core.language import Primitive, get_aval
 from minijax.core.rules import instantiate, is_linear, scalar_like
+from minijax.core.signatures import check_functions
 from minijax.primitives.elementwise import complex_numbers, extrema
 from minijax.primitives.index import gathering
 from minijax.primitives.index.index_vectors import (
@@ -395,6 +396,7 @@ def scatter_apply(
     Raises:
       NotImplementedError: when `func` closes over a tracer, or under differentiation.
     """
+    check_functions("scatter_apply", func=func)
     aval = get_aval(operand)
     unused = broadcasting.full(update_shape, 0, aval.dtype)
     program = update_program(

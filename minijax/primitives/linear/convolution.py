@@ -515,8 +515,7 @@ def conv_transpose(
         get_aval(lhs).shape, get_aval(rhs).shape, dimension_numbers
     )
     window = _sizes(get_aval(rhs), numbers.rhs_spec)
-    if rhs_dilation is None:
-        rhs_dilation = (1,) * (rank - 2)
+    rhs_dilation = (1,) * (rank - 2) if rhs_dilation is None else rhs_dilation
     effective = dilated_shape(window, rhs_dilation)
     if isinstance(padding, str):
         padding = [

@@ -10,7 +10,6 @@ In JAX: `lax/parallel.py`.
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -35,7 +34,7 @@ from minijax.primitives.parallel.variation import (
     unreduced_psum_p,
 )
 from minijax.primitives.reduce import reductions
-from minijax.primitives.shape import broadcasting, rearranging, slicing
+from minijax.primitives.shape import broadcasting, rearranging, slicing, squeezing
 from minijax.primitives.shape.squeezing import canonicalize_axis, expand_dims, squeeze
 from minijax.support import element_types
 from minijax.support.tree_util import tree_map
@@ -62,7 +61,7 @@ def _groups(axis_index_groups: Any) -> tuple[tuple[int, ...], ...] | None:
     """Groups of indices as tuples; ValueError unless each index is in one of them."""
     if axis_index_groups is None:
         return None
-    groups = tuple(tuple(int(i) for i in group) for group in axis_index_groups)
+    groups = squeezing.lists_of_indices(axis_index_groups, "axis_index_groups")
     indices = [i for group in groups for i in group]
     if set(indices) != set(range(len(indices))):
         raise ValueError(
@@ -93,7 +92,7 @@ def _refuse_groups(name: str, groups: Any) -> None:
 
 
 def _check_axis(name: str, axis: int, rank: int) -> None:
-    if not -rank <= axis < rank:
+    if not -rank <= squeezing.index_of(axis, name) < rank:
         raise IndexError(f"{name}={axis} of an operand with {rank} dimensions")
 
 
@@ -378,7 +377,9 @@ def ppermute(x: Any, axis_name: Axes, perm: Sequence[tuple[int, int]]) -> Any:
       TypeError: for indices that are no integers.
       IndexError: for an index that the axis does not have.
     """
-    pairs = tuple(tuple(map(operator.index, (one, other))) for one, other in perm)
+    pairs = squeezing.lists_of_indices(perm, "perm")
+    if any(len(pair) != 2 for pair in pairs):
+        raise ValueError(f"perm must have pairs (source, destination), got {perm!r}.")
     size = axis_size(axis_name)
     if any(not -size <= index < size for pair in pairs for index in pair):
         raise IndexError(f"ppermute over {size} indices got perm={perm}")
@@ -390,6 +391,7 @@ def ppermute(x: Any, axis_name: Axes, perm: Sequence[tuple[int, int]]) -> Any:
 
 def pshuffle(x: Any, axis_name: Axes, perm: Sequence[int]) -> Any:
     """Permutes values along a named axis: index i gets the value of `perm[i]`."""
+    perm = squeezing.indices_of(perm, "perm")
     if set(perm) != set(range(len(perm))):
         raise ValueError(f"`perm` does not represent a permutation: {perm}")
     return ppermute(x, axis_name, list(zip(perm, range(len(perm)))))
@@ -697,9 +699,7 @@ def all_to_all(
         shape = get_aval(value).shape
         _check_axis("split_axis", split_axis, len(shape))
         split = split_axis + (split_axis < 0) * len(shape)
-        concat = concat_axis + (concat_axis < 0) * len(shape)
-        if tiled:
-            concat = canonicalize_axis(concat, len(shape))
+        concat = canonicalize_axis(concat_axis, len(shape))
         if not tiled:
             if shape[split] != size:
                 raise ValueError(

@@ -28,7 +28,7 @@ device_put_p.meaning = lambda *xs, **_: list(xs)
 @Hook
 def put_now(value: Any, device: Any = None) -> Any:
     """An array at a place, now; `compile/placing.py` attaches it."""
-    raise NotImplementedError("device_put needs compile/placing.")
+    raise NotImplementedError("`import minijax` attaches device_put.")
 
 
 @device_put_p.def_impl

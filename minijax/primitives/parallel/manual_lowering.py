@@ -148,8 +148,11 @@ def psum_invariant(ctx: Any, x: Any, *, axes: tuple) -> Any:
 
 
 def names_of(axis_name: Any) -> tuple:
-    """One axis or several as a tuple."""
-    return tuple(axis_name) if isinstance(axis_name, (tuple, list)) else (axis_name,)
+    """One axis or several as a tuple; TypeError for a name that cannot be hashed."""
+    names = axis_name if isinstance(axis_name, (tuple, list)) else (axis_name,)
+    if not all(isinstance(name, Hashable) for name in names):
+        raise TypeError(f"axis_name is a name, or a tuple of names; got {axis_name!r}.")
+    return tuple(names)
 
 
 def _reshape(x: Any, aval: Any, shape: Sequence[int]) -> Any:

@@ -292,9 +292,7 @@ def threefry_split(keys: Any, shape: Shape) -> Any:
 def threefry_random_bits(keys: Any, bit_width: int, shape: Shape) -> Any:
     """Random bits: both words of each encrypted position make 64, or fewer."""
     if bit_width not in UINT_DTYPES:
-        raise TypeError(
-            f"random bits come in widths of 8, 16, 32 and 64, got {bit_width}"
-        )
+        raise TypeError(f"random bits come in widths of 8, 16, 32, 64; got {bit_width}")
     dtype = UINT_DTYPES[bit_width]
     if not state.threefry_partitionable:
         return _sequential_bits(keys, dtype, shape)

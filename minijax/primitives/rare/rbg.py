@@ -222,9 +222,7 @@ def rbg_fold_in(keys: Any, messages: Any) -> Any:
 def rbg_random_bits(keys: Any, bit_width: int, shape: Shape) -> Any:
     """Random bits by XLA's generator."""
     if bit_width not in UINT_DTYPES:
-        raise TypeError(
-            f"random bits come in widths of 8, 16, 32 and 64, got {bit_width}"
-        )
+        raise TypeError(f"random bits come in widths of 8, 16, 32, 64; got {bit_width}")
     return _draw(keys, shape, UINT_DTYPES[bit_width])
 
 

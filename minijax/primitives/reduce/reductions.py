@@ -275,9 +275,7 @@ def _arg_shape(x: ShapedArray, *, axes, index_dtype) -> rules.Shape:
 
 def _arg_dtype(x: ShapedArray, *, axes, index_dtype) -> Any:
     if not dtypes.issubdtype(index_dtype, np.integer):
-        raise TypeError(
-            f"index_dtype must be an integer type, but got {index_dtype.name}"
-        )
+        raise TypeError(f"index_dtype must be an integer type, got {index_dtype.name}")
     return index_dtype
 
 
@@ -352,7 +350,9 @@ def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
       TypeError: when `index_dtype` is not an integer dtype.
     """
     index_dtype = element_types.check_and_canonicalize_user_dtype(index_dtype, "argmin")
-    return argmin_p.bind(operand, axes=(axis,), index_dtype=index_dtype)
+    return argmin_p.bind(
+        operand, axes=indices_of((axis,), "axis"), index_dtype=index_dtype
+    )
 
 
 def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
@@ -363,4 +363,6 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
       TypeError: when `index_dtype` is not an integer dtype.
     """
     index_dtype = element_types.check_and_canonicalize_user_dtype(index_dtype, "argmax")
-    return argmax_p.bind(operand, axes=(axis,), index_dtype=index_dtype)
+    return argmax_p.bind(
+        operand, axes=indices_of((axis,), "axis"), index_dtype=index_dtype
+    )

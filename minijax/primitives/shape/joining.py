@@ -131,9 +131,7 @@ def concatenate(operands: Sequence[Any], dimension: int) -> Any:
 
 def _split_type(x: ShapedArray, *, sizes, axis: int) -> list[ShapedArray]:
     if any(size < 0 for size in sizes):
-        raise ValueError(
-            f"Sizes passed to split must be nonnegative, got {list(sizes)}"
-        )
+        raise ValueError(f"Sizes passed to split must be nonnegative, got {[*sizes]}")
     if x.shape[axis] != sum(sizes):
         raise ValueError(
             f"Sum of sizes {sum(sizes)} must be equal to dimension {axis} of the "

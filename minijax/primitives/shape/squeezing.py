@@ -32,6 +32,13 @@ def indices_of(values: Any, what: str) -> tuple[int, ...]:
     return tuple(index_of(value, what) for value in values)
 
 
+def lists_of_indices(values: Any, what: str) -> tuple[tuple[int, ...], ...]:
+    """Sequences of integers, in tuples; TypeError if they are no such sequences."""
+    if not np.iterable(values):
+        raise TypeError(f"{what} must be a sequence of sequences, got {values!r}.")
+    return tuple(indices_of(value, f"each entry of {what}") for value in values)
+
+
 def canonicalize_axis(axis, rank: int) -> int:
     """An axis counted from the front; ValueError if there is no such axis."""
     axis = index_of(axis, "an axis")

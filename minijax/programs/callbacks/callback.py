@@ -416,6 +416,7 @@ def _call(
 
     Raises NotImplementedError for a `sharding` over more than one device.
     """
+    signatures.check_functions(str(primitive), callback=callback)
     if not isinstance(sharding := params.get("sharding"), SingleDeviceSharding | None):
         raise NotImplementedError(
             f"{primitive}: sharding must be a SingleDeviceSharding, got {sharding!r}."

@@ -165,17 +165,6 @@ def _debug_info(fun: Callable, in_tree: Any, traced_for: str) -> DebugInfo:
     return DebugInfo(traced_for, fun_name(fun), fun_place(fun), names)
 
 
-def check_callable(name: str, **functions: Any) -> None:
-    """TypeError that names the argument which is not a function."""
-    for argument, value in functions.items():
-        if not callable(value):
-            raise core.errors.type_error(
-                f"{name}: the argument {argument} must be a function, got {value!r} "
-                f"of type {type(value).__name__}.",
-                argument=argument,
-            )
-
-
 def check_effects(name: str, *programs: ClosedJaxpr) -> None:
     """NotImplementedError for an effect that a branch or loop must not have."""
     every = frozenset().union(*(closed.effects for closed in programs))

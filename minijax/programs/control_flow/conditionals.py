@@ -37,6 +37,7 @@ from minijax.core.effects import positional, with_inputs
 from minijax.core.errors import api_boundary
 from minijax.core.events import enter
 from minijax.core.rules import Accumulator, Zero, batch_at_front, moveaxis, scalar_like
+from minijax.core.signatures import check_functions
 from minijax.core.state import state
 from minijax.core.trees import tree_flatten, tree_unflatten
 from minijax.primitives.elementwise import clamping
@@ -49,7 +50,6 @@ from minijax.programs.control_flow.bodies import (
     Body,
     batched_leading,
     body_primitive,
-    check_callable,
     check_distinct_refs,
     check_effects,
     forwarded,
@@ -114,8 +114,10 @@ def cond(
     if not callable(false_fun) or not callable(true_fun):
         old = callable(false_fun) and len(operands) == 2 and callable(operands[1])
         if not old:
-            check_callable("lax.cond", true_fun=true_fun, false_fun=false_fun)
-        return _cond_with_two_operands(pred, true_fun, false_fun, *operands)
+            check_functions("lax.cond", true_fun=true_fun, false_fun=false_fun)
+        # The old form `cond(pred, x, f, y, g)`: f(x) or g(y).
+        x, f, (y, g) = true_fun, false_fun, operands
+        return cond(pred, lambda x, _: f(x), lambda _, y: g(y), x, y)
     operands = _operands(operands, operand)
     pred = _as_predicate(pred)
     if state.disable_jit and is_concrete(pred):
@@ -128,11 +130,6 @@ def cond(
     (true_program, false_program), consts = share_constants(bodies)
     index = shaping.convert_element_type(pred, np.int32)
     return _bind("cond", index, (false_program, true_program), consts, leaves, bodies)
-
-
-def _cond_with_two_operands(pred: Any, x: Any, f: Any, y: Any, g: Any) -> Any:
-    """The old form `cond(pred, x, f, y, g)`: f(x) or g(y)."""
-    return cond(pred, lambda x, _: f(x), lambda _, y: g(y), x, y)
 
 
 def _type_of_array(value: Any) -> language.ShapedArray | None:
@@ -197,7 +194,7 @@ def switch(
         raise errors.type_error(f"lax.switch: branches must be a list, got {branches}.")
     branches = tuple(branches)
     for position, branch in enumerate(branches):
-        check_callable("lax.switch", **{f"branches[{position}]": branch})
+        check_functions("lax.switch", **{f"branches[{position}]": branch})
     operands = _operands(operands, operand)
     index = _as_index(index)
     if not branches:

@@ -17,7 +17,7 @@ import numpy as np
 from minijax.core import arithmetic as elementwise
 from minijax.core import dtypes, errors, language, shaping
 from minijax.core.errors import api_boundary
-from minijax.core.signatures import fun_name
+from minijax.core.signatures import check_functions, fun_name
 from minijax.core.state import state
 from minijax.programs.control_flow import bodies
 from minijax.programs.control_flow.scans import scan
@@ -54,7 +54,7 @@ def fori_loop(
         body returns a carry of another type.
       ValueError: `unroll` is given for bounds that are not known.
     """
-    bodies.check_callable("lax.fori_loop", body_fun=body_fun)
+    check_functions("lax.fori_loop", body_fun=body_fun)
     lower, upper = (x.__jax_array__() if is_symbolic(x) else x for x in (lower, upper))
     dtype = _dtype(lower, upper)
     bounds = _known(lower, upper)

@@ -15,7 +15,7 @@ import numpy as np
 
 from minijax.core import errors
 from minijax.core.language import Primitive, ShapedArray, register
-from minijax.programs.control_flow.bodies import check_callable
+from minijax.core.signatures import check_functions
 from minijax.programs.control_flow.conditionals import switch_on
 from minijax.values.concrete import is_concrete
 
@@ -56,7 +56,7 @@ def platform_dependent(
     names: list[list[str] | None] = []
     branches: list[Callable] = []
     for name, branch in per_platform.items():
-        check_callable("lax.platform_dependent", **{name: branch})
+        check_functions("lax.platform_dependent", **{name: branch})
         if name == "gpu":
             raise errors.value_error(
                 "Use 'cuda' or 'rocm' for lax.platform_dependent, not 'gpu'."
@@ -69,7 +69,7 @@ def platform_dependent(
             names.append([name])
             branches.append(branch)
     if default is not None:
-        check_callable("lax.platform_dependent", default=default)
+        check_functions("lax.platform_dependent", default=default)
         names.append(None)
         branches.append(default)
     platforms = tuple(None if own is None else tuple(own) for own in names)

@@ -15,6 +15,7 @@ import numpy as np
 from minijax.core import errors, partial_eval, shaping
 from minijax.core.errors import api_boundary
 from minijax.core.language import get_aval, mapped_aval
+from minijax.core.signatures import check_functions
 from minijax.core.state import state
 from minijax.core.trees import tree_flatten, tree_structure, tree_unflatten
 from minijax.primitives.shape import joining, slicing
@@ -62,7 +63,7 @@ def scan(
       ValueError: the leading sizes differ, there are none and no `length`, or `unroll`
         is negative.
     """
-    bodies.check_callable("lax.scan", f=f)
+    check_functions("lax.scan", f=f)
     init_leaves, init_tree = tree_flatten(init)
     xs_leaves, xs_tree = tree_flatten(xs)
     length = _length(xs_leaves, length)

@@ -21,7 +21,7 @@ from minijax.core import arithmetic as elementwise
 from minijax.core import autodiff, rules, signatures
 from minijax.core.effects import positional
 from minijax.core.language import ClosedJaxpr, Primitive, get_aval, register
-from minijax.core.signatures import check_callable
+from minijax.core.signatures import check_functions
 from minijax.core.trees import tree_flatten, tree_leaves, tree_unflatten
 from minijax.primitives.families import lower_fun
 from minijax.programs.calls import run_eagerly
@@ -87,8 +87,7 @@ def custom_root(
     Raises:
       TypeError: a function's result has another tree than `initial_guess`.
     """
-    for name, function in (("f", f), ("solve", solve)):
-        check_callable(function, f"custom_root's {name}")
+    check_functions("custom_root", f=f, solve=solve, tangent_solve=tangent_solve)
     guess, tree = tree_flatten(initial_guess)
     args = (initial_guess,)
     of_f = trace_with_consts(f, args, "custom_root")
@@ -183,7 +182,9 @@ def custom_linear_solve(
     """
     if transpose_solve is None and symmetric:
         transpose_solve = solve
-    check_callable(solve, "custom_linear_solve's solve")
+    transposed = solve if transpose_solve is None else transpose_solve
+    functions = {"matvec": matvec, "solve": solve, "transpose_solve": transposed}
+    check_functions("custom_linear_solve", **functions)
     leaves, tree = tree_flatten(b)
     shapes = [get_aval(leaf).shape for leaf in leaves]
 

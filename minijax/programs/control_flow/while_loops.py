@@ -44,6 +44,7 @@ from minijax.core.effects import of_equation, positional
 from minijax.core.errors import api_boundary
 from minijax.core.events import enter
 from minijax.core.rules import Zero, instantiate, match_axis
+from minijax.core.signatures import check_functions
 from minijax.core.state import state
 from minijax.core.trees import tree_flatten, tree_unflatten
 from minijax.primitives.reduce import reductions
@@ -57,7 +58,6 @@ from minijax.programs.control_flow.bodies import (
     batched_leading,
     body_primitive,
     carry_to_consts,
-    check_callable,
     check_distinct_refs,
     check_effects,
     forward_body,
@@ -107,7 +107,7 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
       ValueError: on reverse-mode differentiation, which needs a number of steps that is
         known: use `scan`, or `fori_loop` with fixed bounds.
     """
-    check_callable("lax.while_loop", cond_fun=cond_fun, body_fun=body_fun)
+    check_functions("lax.while_loop", cond_fun=cond_fun, body_fun=body_fun)
     if state.disable_jit:
         try:
             return _in_python(cond_fun, body_fun, init_val)

@@ -33,7 +33,7 @@ from minijax.core.rules import (
     match_axis,
     not_mapped,
 )
-from minijax.core.signatures import fun_name
+from minijax.core.signatures import check_functions, fun_name
 from minijax.core.trees import tree_flatten, tree_structure, tree_unflatten
 from minijax.primitives.refs.mutable_arrays import Ref
 from minijax.programs.calls import as_array
@@ -100,6 +100,7 @@ class custom_vjp(custom_forward.CustomFunction):
         `SymbolicZero`s. With `optimize_remat`, a checkpoint runs the function itself
         where it needs no residuals (see `custom_remat.py`).
         """
+        check_functions("defvjp", fwd=fwd, bwd=bwd)
         if optimize_remat and symbolic_zeros:
             raise NotImplementedError(
                 "remat optimization for custom_vjp does not support symbolic zeros: "

@@ -68,9 +68,7 @@ class CustomFunction:
         """`def_vmap` and the like, of a custom rule inside of another custom rule."""
         if name.startswith("def"):
             return getattr(self.fun, name)
-        raise AttributeError(
-            f"{type(self).__name__!r} object has no attribute {name!r}"
-        )
+        raise AttributeError(f"{type(self).__name__!r} has no attribute {name!r}")
 
 
 class custom_jvp(CustomFunction):
@@ -100,6 +98,7 @@ class custom_jvp(CustomFunction):
 
         With `symbolic_zeros`, tangents that are zero come as `SymbolicZero`.
         """
+        signatures.check_functions("defjvp", jvp=jvp)
         self.jvp = jvp
         self.symbolic_zeros = symbolic_zeros
         return jvp
@@ -110,9 +109,7 @@ class custom_jvp(CustomFunction):
         The tangent of the value is their sum.
         """
         if self.nondiff_argnums:
-            raise TypeError(
-                "Can't use ``defjvps`` with ``nondiff_argnums``: use defjvp."
-            )
+            raise TypeError("Can't use `defjvps` with `nondiff_argnums`: use `defjvp`.")
 
         def jvp(primals, tangents) -> tuple:
             if len(jvps) != len(primals):

@@ -5,7 +5,7 @@ gives the same numbers again. For each primitive a signature says what it does t
 which inputs it consumes, which outputs are fresh keys, and which outputs are an input
 in another form. The signature of a program follows from those of its equations, and
 finds a key that is used twice within it. Between programs that run one after another
-every key array remembers whether it was consumed.
+a flag of every key array says whether it was consumed.
 
 Keys in one array are told apart where a slice says which are meant (a mask).
 

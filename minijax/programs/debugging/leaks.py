@@ -41,7 +41,8 @@ def check_no_leaks(trace: Trace) -> None:
         return
     # References in unreachable cycles are no leak.
     gc.collect()
-    leaked = [x for x in gc.get_referrers(trace) if _belongs(x, trace)]
+    tracers = (x for x in gc.get_referrers(trace) if isinstance(x, Tracer))
+    leaked = [tracer for tracer in tracers if tracer._trace is trace]
     ignored = {id(leaked)}
     shown, stories, chains = 0, [], []
     for tracer in leaked:
@@ -68,10 +69,6 @@ def check_no_leaks(trace: Trace) -> None:
         rule="a tracer lives as long as its transformation",
         instead="return the value",
     )
-
-
-def _belongs(value: Any, trace: Trace) -> bool:
-    return isinstance(value, Tracer) and value._trace is trace
 
 
 def reference_chain(value: Any, ignored: set[int]) -> list[str]:

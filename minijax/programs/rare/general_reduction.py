@@ -19,6 +19,7 @@ from minijax.backend import hlo_parts
 from minijax.core import arithmetic as elementwise
 from minijax.core import hlo, language, partial_eval, rules, shaping, sums
 from minijax.core.rules import Zero, not_mapped
+from minijax.core.signatures import check_functions
 from minijax.core.trees import tree_flatten, tree_unflatten
 from minijax.primitives import families
 from minijax.primitives.elementwise import comparing, extrema
@@ -26,7 +27,6 @@ from minijax.primitives.parallel.scalar_programs import lower_scalars
 from minijax.primitives.reduce import reductions
 from minijax.primitives.shape import joining, slicing
 from minijax.primitives.shape.squeezing import expand_dims
-from minijax.programs.control_flow.bodies import check_callable
 from minijax.support import element_types
 from minijax.transforms.vectorization import vmap
 from minijax.values.concrete import is_concrete
@@ -188,7 +188,7 @@ def _reduce_lowering(ctx, *values, jaxpr, dimensions, **_) -> list[Any]:
 
 def trace_scalars(computation: Callable, avals: tuple, tree: Any) -> tuple:
     """The program of a computation on scalars of these types, and its result's tree."""
-    check_callable("reduce", computation=computation)
+    check_functions("reduce", computation=computation)
     try:
         weakref.ref(computation)
     except TypeError:  # such as an object with slots: it is traced at each call

@@ -68,9 +68,8 @@ def told(avals: Types) -> str:
 
 def axes_in(part: Any) -> tuple:
     """The mesh axes that cut one dimension."""
-    if part is None:
-        return ()
-    return part if isinstance(part, tuple) else (part,)
+    cutting = () if part is None else part
+    return cutting if isinstance(cutting, tuple) else (cutting,)
 
 
 def cut_along(aval: Any, axes: Iterable[Any]) -> list[Any]:

@@ -61,8 +61,7 @@ def _axis_types_of(names: tuple, types: Any, class_name: str) -> tuple[AxisType,
     if not all(isinstance(axis_type, AxisType) for axis_type in types):
         raise TypeError(
             f"axis_types passed to {class_name} must be of type "
-            f"`jax.sharding.AxisType`. Got {types} of type "
-            f"{tuple(map(type, types))}"
+            f"`jax.sharding.AxisType`. Got {types} of type {tuple(map(type, types))}"
         )
     if len(types) != len(names):
         raise ValueError(
@@ -286,7 +285,7 @@ class Mesh(BaseMesh, contextlib.ContextDecorator):
 
     @functools.cached_property
     def abstract_mesh(self) -> AbstractMesh:
-        """Names, sizes and types without the devices; it remembers their kind."""
+        """Names, sizes and types without the devices, but with their kind."""
         if not self.axis_names:
             return empty_abstract_mesh
         device = self.devices.flat[0]
@@ -463,8 +462,7 @@ def make_mesh(
       ValueError: if sizes are no positive integers or there are too few devices.
       TypeError: if sizes are no sequence, or devices no devices.
     """
-    if devices is None:
-        devices = runtime.devices()
+    devices = runtime.devices() if devices is None else devices
     if not all(hasattr(device, "platform") for device in devices):
         raise TypeError(f"make_mesh takes devices, got devices={devices}")
     axis_shapes = tuple(axis_shapes)
@@ -486,6 +484,5 @@ def make_mesh(
             f"{sizes}"
         )
     chosen = np.array(list(devices)[:count], dtype=object).reshape(sizes)
-    if axis_types is None:
-        axis_types = (AxisType.Explicit,) * len(sizes)
+    axis_types = (AxisType.Explicit,) * len(sizes) if axis_types is None else axis_types
     return Mesh(chosen, axis_names, axis_types)

@@ -113,7 +113,7 @@ class Key:
     program: int = 0
 
 
-# Under "watch": the one that saw the last program made anew, while somebody holds it.
+# Under "watch": the one that saw the last program made anew, while it is in use.
 latest: weakref.WeakValueDictionary[str, CacheWatch] = weakref.WeakValueDictionary()
 
 

@@ -1,6 +1,6 @@
 """Why is this equation here? The rule that wrote it, kept while recording.
 
-A program that went through `grad` or `vmap` is full of equations that nobody wrote.
+A program that went through `grad` or `vmap` is full of equations that rules wrote.
 While `recording()` is on, each equation keeps its cause: the rule that was running when
 it was written (`mul`'s jvp, with file and line) and the transformations around it,
 outermost first. The rules are read off the Python stack at the moment of the event

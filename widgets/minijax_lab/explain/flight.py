@@ -349,7 +349,7 @@ class Ear:
                 made = front.made
                 given = call.f_locals["args"], call.f_locals["kwargs"]
                 key = key_of(self.library, front, *given)
-                # What another library's function is like, nobody knows.
+                # A function of another library may raise anything.
                 with contextlib.suppress(Exception):
                     outer = given_to_library(call, users)
                     if key is not None and outer:

@@ -49,7 +49,7 @@ from minijax_lab.explain.flight_repairs import (
 from minijax_lab.explain.flight_writes import acted_on, assigned
 from minijax_lab.explain.user_source import FUNCTIONS, Line, Source
 
-# Collectives of so many bytes that nobody wrote are told.
+# Collectives that the code does not name are told from so many bytes on.
 LEAST_SENT = 1 << 16
 # From so many on, reading an array is a habit and no single look at a result.
 MOST_LOOKS = 3

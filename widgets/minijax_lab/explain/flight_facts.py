@@ -246,7 +246,7 @@ class Fault:
     seconds: float = 0.0
     bytes: int = 0
     count: int = 0
-    at_most: float = 0.0  # seconds of which a part can go, nobody knows how much
+    at_most: float = 0.0  # seconds of which an unknown part can go
     loose: bool = False  # of an operation outside of jit
     # Of operations outside of jit: the lines that ran them, and their seconds.
     at: dict[tuple[str, int], float] = field(default_factory=dict)

@@ -1,7 +1,7 @@
 """`see.cache` for a function that JAX has jitted: why did it trace or compile again?
 
 Nothing of JAX is imported: the function is recognised by its class, and the JAX that
-made it is already loaded. JAX answers calls in C++, where nobody can listen, so each
+made it is already loaded. JAX answers calls in C++, which reports nothing, so each
 call goes through the watch, which takes the arguments apart as JAX's key does, and
 learns from JAX's own monitoring events whether it traced or compiled.
 """

@@ -1,4 +1,4 @@
-"""Python tells which lines of the user's functions run, at a price that can be paid.
+"""Which lines of the user's functions run, recorded at a small cost in time.
 
 Python 3.12 and later ask the interpreter for events of the user's functions only
 (`sys.monitoring`); all other code runs at its full speed. Python 3.11 has nothing but
@@ -63,7 +63,7 @@ class Watcher(Protocol):
 
 
 def watching(watcher: Watcher) -> Any:
-    """Context manager: `watcher` hears of the lines that this thread runs inside."""
+    """Context manager: `watcher` is told the lines that this thread runs inside."""
     if sys.version_info >= (3, 12):
         tool = free_tool()
         if tool is not None:

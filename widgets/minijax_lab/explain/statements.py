@@ -57,7 +57,7 @@ def statements_of(code: CodeType) -> Statements:
     changed: dict[int, set[str]] = {}
     for line, name in stored_names(code):
         statement = of_line.get(line) if of_line else line
-        if statement is not None and name != "_":  # that is for nobody
+        if statement is not None and name != "_":  # not used
             changed.setdefault(statement, set()).add(name)
     order = {name: i for i, name in enumerate((*code.co_varnames, *every))}
     names = {

@@ -463,7 +463,7 @@ class _Watch:
         """
         held, named, depth = state.held, self.named, state.place[0]
         if names is None:
-            # What a comprehension goes through has a name that nobody wrote: ".0".
+            # What a comprehension goes through has a name of Python's own: ".0".
             names = [name for name in now if name[0] != "."]
         before = len(named)
         for name in names:
@@ -472,7 +472,7 @@ class _Watch:
                 continue
             held[name] = value
             if name == "_":
-                continue  # for nobody
+                continue  # the name of a value that is not used
             kind = type(value)
             if kind is DynamicJaxprTracer:
                 named.append((step, depth, name, value.atom))
@@ -488,7 +488,7 @@ class _Watch:
     # ---- the trace -----------------------------------------------------------------
 
     def listener(self) -> events.Subscriber:
-        """What hears that a trace wrote an equation, or began."""
+        """The subscriber for equations that a trace wrote, and for its beginning."""
         append, thread = self.happened.append, get_ident()
 
         def listen(name: str, data: dict[str, Any]) -> None:
@@ -702,7 +702,7 @@ class Given:
         return {var: value for var, value in found.items() if value is not None}
 
     def choose(self, closed: ClosedJaxpr, why: str) -> None:
-        """Chooses what runs though nobody asked for values; `why` is what is known to
+        """Chooses what runs without a request for values; `why` is what is known to
         be left before."""
         unasked = Unasked(self.known(closed), why)
         self.chosen = unasked.chosen(closed.eqns)
