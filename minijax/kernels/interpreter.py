@@ -305,12 +305,15 @@ def _compute(eqn: language.JaxprEqn, inputs: list[Any]) -> list[Any]:
 
 @functools.lru_cache(maxsize=256)
 def _line(source: source_info.SourceInfo) -> str:
-    """The user's line as a message shows it: `kernel.py:12: o_ref[...] = x`."""
+    """The user's line as a message shows it: `kernel.py:12: o_ref[...] = x`; of a
+    notebook `cell:12: ...`."""
     frame = source_info.user_frame(source)
     if frame is None:
         return "an unknown line"
     text = source_info.source_text(frame)
-    place = f"{os.path.basename(frame.file_name)}:{frame.start_line}"
+    in_cell = "ipykernel" in frame.file_name
+    file = "cell" if in_cell else os.path.basename(frame.file_name)
+    place = f"{file}:{frame.start_line}"
     return f"{place}: {text}" if text else place
 
 

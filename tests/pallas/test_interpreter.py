@@ -1,5 +1,7 @@
 """The teaching interpreter: values of the table, and what it finds in wrong kernels."""
 
+import linecache
+
 import numpy as np
 import pytest
 
@@ -58,6 +60,18 @@ def test_race_between_two_programs(capsys):
     assert race.element == (0, 0)
     assert "dimension_semantics" in race.message
     assert str(race) in capsys.readouterr().out
+
+
+def test_a_line_of_a_notebook():
+    text = "def kernel(x_ref, o_ref):\n    o_ref[...] = x_ref[...]\n"
+    path = "/tmp/ipykernel_77/1234.py"
+    linecache.cache[path] = len(text), None, text.splitlines(True), path
+    names: dict = {}
+    exec(compile(text, path, "exec"), names)
+    x = jnp.ones((3, 4))
+    specs = {"in_specs": [ROWS], "out_specs": SAME}
+    (race,) = found(names["kernel"], struct(1, 4), x, grid=(3,), **specs)
+    assert race.line == "cell:2: o_ref[...] = x_ref[...]"
 
 
 @pytest.mark.parametrize(
