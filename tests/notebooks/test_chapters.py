@@ -65,6 +65,14 @@ def test_follows_the_template(path):
     assert "**Not so:**" in text and "**An open question.**" in text
 
 
+def test_no_paragraph_stands_twice():
+    for path in CHAPTERS:
+        texts = [source(cell) for cell in cells(path, "markdown")]
+        found = [part for text in texts for part in text.split("\n\n")]
+        long = [part.strip() for part in found if len(part) > 50]
+        assert len(long) == len(set(long)), path.name
+
+
 @pytest.mark.parametrize("path", CHAPTERS, ids=lambda path: path.stem)
 def test_has_a_picture_that_moves_and_is_there_without_a_kernel(path):
     lively = [cell for cell in cells(path) if "see.live(" in source(cell)]
