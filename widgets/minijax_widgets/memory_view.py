@@ -208,7 +208,9 @@ class MemoryView(View):
         told = "each array, from the equation that makes it to the last that reads it"
         if not wide:
             told = "each array, while alive"
-        return told + (f"; without {count_in_words(small, 'small one')}" if small else "")
+        if small:
+            told += f"; without {count_in_words(small, 'small one')}"
+        return told
 
     @functools.cached_property
     def details(self) -> list[str]:
