@@ -305,16 +305,13 @@ def _compute(eqn: language.JaxprEqn, inputs: list[Any]) -> list[Any]:
 
 @functools.lru_cache(maxsize=256)
 def _line(source: source_info.SourceInfo) -> str:
-    """The user's line as a message shows it: `kernel.py:12: o_ref[...] = x`; of a
-    notebook `cell:12: ...`."""
+    """The user's line in a message: `kernel.py:12: o = x`, or `cell:12: o = x`."""
     frame = source_info.user_frame(source)
     if frame is None:
         return "an unknown line"
-    text = source_info.source_text(frame)
-    in_cell = "ipykernel" in frame.file_name
-    file = "cell" if in_cell else os.path.basename(frame.file_name)
-    place = f"{file}:{frame.start_line}"
-    return f"{place}: {text}" if text else place
+    folder, file = os.path.split(frame.file_name)
+    place = f"{'cell' if 'ipykernel' in folder else file}:{frame.start_line}"
+    return f"{place}: {source_info.source_text(frame)}".removesuffix(": ")
 
 
 # ---- rules: (run, eqn, inputs, which outputs are used) -> outputs ----------------
