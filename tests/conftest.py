@@ -186,8 +186,9 @@ def _take_turns(items: list[pytest.Item]) -> list[pytest.Item]:
 
     def waits(item: pytest.Item) -> bool:
         turns = item.get_closest_marker("turns")
-        if turns:  # of one file all at the same commit: they may share a fixture
-            return left_out(item.path.name, commit(), *turns.args)
+        # Of one file all at the same commit: they may share a fixture.
+        if turns and left_out(item.path.name, commit(), *turns.args):
+            return True
         one_of_many = cases[item.nodeid.partition("[")[0]] >= MANY
         return (
             one_of_many

@@ -23,6 +23,8 @@ CHAPTERS = sorted(path.stem for path in (ROOT / "notebooks").glob("[0-9][0-9]_*.
 # `make test` builds a twelfth of the cards and of the pages of machines, each commit
 # others; `make test-all` all.
 pytestmark = [pytest.mark.long, pytest.mark.timeout(1500)]
+# Its chapters, cards and views have tests of their own, at every commit.
+of_the_book = pytest.mark.turns(3)
 LEADS_ON = re.compile(r'class="right-next"|\bNext: (?:<[^>]*>)?<a [^>]*href=')
 NAMED = {"sin", "dot_general", "tanh", "threefry2x32"}  # tests below name these
 PAGES = ["index", "cheat_sheet", "primitives", "cards/sin", *CHAPTERS[2:3]]
@@ -131,6 +133,7 @@ def html_pages(book):
     return {path: path.read_text("utf-8") for path in book.glob("**/*.html")}
 
 
+@of_the_book
 def test_no_page_names_the_network(book):
     found = []
     for path, text in html_pages(book).items():
@@ -145,6 +148,7 @@ def test_no_page_names_the_network(book):
     assert found == []
 
 
+@of_the_book
 def test_every_link_leads_somewhere(book, cards):
     wrong = []
     for path, text in html_pages(book).items():
@@ -159,6 +163,7 @@ def test_every_link_leads_somewhere(book, cards):
     assert wrong == []
 
 
+@of_the_book
 def test_every_page_leads_on(book, functions):
     """To the next page: of the book, of a primitive's family, or of the machines."""
     ends = {"contributing.html", "search.html", "genindex.html"}
@@ -172,12 +177,14 @@ def test_every_page_leads_on(book, functions):
     assert len(machines) == 3 * len(functions)
 
 
+@of_the_book
 def test_the_whole_is_small(book):
     sizes = {path: path.stat().st_size for path in book.glob("**/*") if path.is_file()}
     largest = max((size for path, size in sizes.items() if path.suffix == ".html"))
     assert largest < 500_000 and sum(sizes.values()) < 40_000_000
 
 
+@of_the_book
 def test_every_primitive_has_a_page(book, cards):
     table = (book / "primitives.html").read_text("utf-8")
     for name in all_primitives:
@@ -188,6 +195,7 @@ def test_every_primitive_has_a_page(book, cards):
 
 
 # In `make test` every page in the light theme and one in the dark.
+@of_the_book
 @pytest.mark.parametrize(
     "name, dark",
     [
@@ -211,6 +219,7 @@ def test_pages_are_live_without_a_network(opened, name, dark):
     assert set(grounds) <= {"rgb(20, 23, 28)" if dark else "rgb(255, 255, 255)"}
 
 
+@of_the_book
 def test_views_of_a_chapter_step(opened):
     page = opened("02_tracing_and_jaxprs")
     view = page.locator(".mj-live:has(input[type=range])").first
@@ -225,6 +234,7 @@ def test_views_of_a_chapter_step(opened):
     assert view.locator(".mj-where").inner_text() == first
 
 
+@of_the_book
 @pytest.mark.parametrize("name", CHAPTERS)
 def test_outputs_are_the_live_ones(opened, name):
     """Each view of the notebook is there as a player, and not as its text."""
@@ -247,6 +257,7 @@ def test_outputs_are_the_live_ones(opened, name):
     assert exercises >= 4
 
 
+@of_the_book
 def test_a_tile_opens_its_card(opened):
     page = opened("primitives")
     page.click("a.mj-tile >> text=/^tanh$/")
@@ -258,6 +269,7 @@ def test_a_tile_opens_its_card(opened):
     page.wait_for_selector("a.mj-tile")
 
 
+@of_the_book
 def test_the_search_works_in_a_folder(opened):
     page = opened("index")
     page.keyboard.press("Control+k")
@@ -271,18 +283,21 @@ def test_the_search_works_in_a_folder(opened):
     assert "05 Random numbers" in found and "threefry2x32" in found
 
 
+@of_the_book
 def test_mathematics_is_drawn(opened):
     page = opened("cheat_sheet")
     page.wait_for_selector("mjx-container svg")
     assert "You may think" in page.inner_text("article")
 
 
+@of_the_book
 @pytest.mark.parametrize("name", ["index", "cards/dot_general", "primitives"])
 def test_narrow_pages_do_not_scroll_sideways(opened, name):
     page = opened(name, width=400)
     assert not page.evaluate("document.documentElement.scrollWidth > innerWidth")
 
 
+@of_the_book
 def test_answers_are_folded_until_they_are_clicked(book):
     """A reader of the book cannot run a cell: the answer stands behind a click."""
     text = (book / "notebooks" / "02_tracing_and_jaxprs.html").read_text("utf-8")
@@ -297,6 +312,7 @@ def test_answers_are_folded_until_they_are_clicked(book):
     assert '<details open="' not in text and all(len(why) > 20 for _, why in folded)
 
 
+@of_the_book
 @pytest.mark.parametrize("name", [CHAPTERS[at] for at in (7, 13, 16, 21)])
 def test_nothing_is_cut_on_paper(opened, name):
     """Pictures, tables and code end where an A4 page does; what one clicks is gone.
@@ -326,6 +342,7 @@ def pages_in_turn(book):
     return [pages[name] for name in in_turn(sorted(pages), 120)]
 
 
+@of_the_book
 @pytest.mark.timeout(2 * 3600)  # all pages take an hour, in `make test-all`
 @pytest.mark.parametrize("width", [1280, 400])
 def test_axe_finds_nothing(browser, book, width):
