@@ -20,7 +20,7 @@ ROW = 26.0
 MOST_PASSES = 80
 # Differences of one pass that are shown, and characters of a line.
 MOST_CHANGES = 60
-LONGEST = 92
+LONGEST = 160
 
 
 @with_options

@@ -21,7 +21,7 @@ from minijax_widgets.stages_difference_view import StagesDifferenceView
 from minijax_widgets.stages_scene import draw, told, told_of_code
 from minijax_widgets.view import NOTHING, WIDTH, View, cut, views, with_options
 
-LONGEST = 96
+LONGEST = 160
 # Instructions of one pass that are shown.
 MOST_CHANGES = 40
 
