@@ -14,6 +14,7 @@ from minijax.compile.jit_api import jit
 from minijax.core.array import Array
 from minijax.numpy.promotion import promote_args_inexact
 from minijax.numpy.shapes.creation import canonicalize_shape
+from minijax.primitives.shape.squeezing import indices_of
 from minijax.typing import ArrayLike
 
 
@@ -31,7 +32,7 @@ class ResizeMethod(enum.Enum):
     @staticmethod
     def from_string(s: str) -> ResizeMethod:
         """The method of a name; ValueError if there is none."""
-        if s not in _NAMES:
+        if not isinstance(s, str) or s not in _NAMES:
             known = ", ".join(_NAMES)
             raise ValueError(f"ResizeMethod: {s!r} is unknown. There is: {known}.")
         return _NAMES[s]
@@ -120,10 +121,10 @@ def _apply(
 
 
 def _method(method: str | ResizeMethod, antialias: bool) -> ResizeMethod:
-    chosen = ResizeMethod.from_string(method) if isinstance(method, str) else method
-    if chosen is ResizeMethod.CUBIC_PYTORCH and antialias:
-        return ResizeMethod.CUBIC  # as PyTorch does
-    return chosen
+    if not isinstance(method, ResizeMethod):
+        method = ResizeMethod.from_string(method)
+    pytorch = method is ResizeMethod.CUBIC_PYTORCH and antialias
+    return ResizeMethod.CUBIC if pytorch else method  # as PyTorch does
 
 
 def scale_and_translate(
@@ -155,7 +156,8 @@ def scale_and_translate(
     [image] = promote_args_inexact("scale_and_translate", jnp.asarray(image))
     shape = canonicalize_shape(shape)
     _check(image, shape)
-    dims = tuple(range(image.ndim)[dim] for dim in spatial_dims)
+    dims = indices_of(spatial_dims, "spatial_dims")
+    dims = tuple(range(image.ndim)[dim] for dim in dims)
     other = [d for d, n in enumerate(shape) if d not in dims and n != image.shape[d]]
     if other:
         raise ValueError(

@@ -37,9 +37,7 @@ def dot(
     """
     x, y = get_aval(a), get_aval(b)
     if x.ndim != 2 or y.ndim != 2:
-        raise ValueError(
-            f"`a` and `b` must be 2D arrays, got shapes {x.shape} and {y.shape}."
-        )
+        raise ValueError(f"`a` and `b` must be 2D arrays, got {x.shape} and {y.shape}.")
     if allow_tf32 is not None:
         if precision is not None:
             raise ValueError("Only one of allow_tf32 and precision can be specified")

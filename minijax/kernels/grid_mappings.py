@@ -278,9 +278,7 @@ def _block_mapping(
     if spec is no_block_spec:
         spec = BlockSpec()
     if not isinstance(spec, BlockSpec):
-        raise ValueError(
-            f"the spec of {origin} must be a pl.BlockSpec, but it is {spec!r}."
-        )
+        raise ValueError(f"the spec of {origin} must be a pl.BlockSpec, got {spec!r}.")
     shape = array_aval.shape if spec.block_shape is None else spec.block_shape
     block_shape = tuple(map(canonical_dim, shape))
     if len(block_shape) != len(array_aval.shape):

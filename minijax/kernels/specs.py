@@ -284,9 +284,7 @@ class GridSpec:
                 )
             names, grid = zip(*grid)
         if not all(_is_grid_dim(dim) for dim in grid):
-            raise ValueError(
-                f"Grid must be a tuple of integers or jax.Array, got {grid}"
-            )
+            raise ValueError(f"Grid must be a tuple of integers or arrays, got {grid}")
         self.grid = tuple(_as_int(dim) for dim in grid)
         self.grid_names = names
         for size in self.grid:

@@ -237,9 +237,7 @@ def _number(given: int | None, name: str, variable: str) -> int:
             "launch`."
         )
     if not isinstance(given, int) or isinstance(given, bool):
-        raise TypeError(
-            f"{name} must be an int. Got {name}={given!r} of type {type(given)}."
-        )
+        raise TypeError(f"{name} must be an int, got {given!r} of type {type(given)}.")
     return given
 
 

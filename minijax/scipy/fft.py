@@ -16,7 +16,7 @@ from minijax import numpy as jnp
 from minijax.core.array import Array
 from minijax.numpy.arraylike import ensure_arraylike
 from minijax.numpy.promotion import promote_dtypes_complex, promote_dtypes_inexact
-from minijax.primitives.shape.squeezing import canonicalize_axis
+from minijax.primitives.shape.squeezing import canonicalize_axis, index_of
 
 
 def _forward(x: Any, norm: str | None) -> Any:
@@ -70,7 +70,7 @@ def _along(
     for axis, size in zip(axes, sizes, strict=True):
         axis = canonicalize_axis(axis, x.ndim)
         if size is not None:
-            after = (0, size - x.shape[axis], 0)
+            after = (0, index_of(size, "n or s") - x.shape[axis], 0)
             pads = [after if i == axis else (0, 0, 0) for i in range(x.ndim)]
             x = lax.pad(x, jnp.array(0, x.dtype), pads)
         x = jnp.moveaxis(transform(jnp.moveaxis(x, axis, -1), norm), -1, axis)

@@ -16,7 +16,7 @@ from minijax.sharding import SingleDeviceSharding
 
 V, A = np.arange(3, dtype=np.float32), np.ones((3, 3), np.float32)
 SHAPE, KEY = (3, 4), minijax.random.key(0)
-TREE = minijax.tree.structure((0, 0))
+TREE, IMAGE = minijax.tree.structure((0, 0)), np.ones((1, 1, 4, 4), np.float32)
 VECTOR, MATRIX = "must have 1 dimension, got", "must have at least 2 dimensions, got"
 
 # What is called, the class of its error, and a part of the sentence.
@@ -167,6 +167,39 @@ CALLS = {
         ValueError,
         "Unknown gather mode",
     ),
+    # Flags, steps and numbers that stop a loop.
+    "flag": (lambda: lax.sort(V, is_stable=[1]), TypeError, "is_stable must be True"),
+    "reverse": (lambda: lax.cumsum(V, 0, V), TypeError, "reverse must be True or Fal"),
+    "cumsum": (lambda: lax.cumsum(V, 1.5), TypeError, "1.5 is not an integer: axis"),
+    "scan": (
+        lambda: lax.scan(lambda c, x: (c, x), 0.0, V, reverse=V),
+        TypeError,
+        "reverse must be True or False",
+    ),
+    "batch_size": (lambda: lax.map(abs, V, batch_size="a"), TypeError, "batch_size"),
+    "prefix": (lambda: lax.associative_scan(7, V), TypeError, "argument fn must be"),
+    "print": (lambda: minijax.debug.print(7), TypeError, "a string as fmt, got 7"),
+    "strides": (lambda: lax.conv(IMAGE, IMAGE, 7, "SAME"), TypeError, "window_strides"),
+    "slice bounds": (lambda: lax.slice(V, 7, (2,)), TypeError, "numbers known while"),
+    "tol": (lambda: solved(tol="a"), TypeError, "tol must be a number, got 'a'"),
+    "maxiter": (lambda: solved(maxiter=[3]), TypeError, "maxiter must be a number"),
+    "method": (
+        lambda: minijax.image.resize(A, (2, 2), 7),
+        ValueError,
+        "ResizeMethod: 7 is unknown",
+    ),
+    "dct": (lambda: sp.fft.dct(V, n="a"), TypeError, "not an integer: n or s"),
+    "ndmin": (lambda: jnp.array(V, ndmin="a"), TypeError, "not an integer: ndmin"),
+    "axis_names": (
+        lambda: minijax.sharding.Mesh(minijax.devices()[:1], 7),
+        TypeError,
+        "names as axis_names, got 7",
+    ),
+    "axis_size": (
+        lambda: minijax.pmap(abs, axis_size="a"),
+        TypeError,
+        "not an integer: axis_size",
+    ),
     "argmax": (lambda: lax.argmax(V, V, np.int32), TypeError, "not an integer: axis"),
     "windows": (
         lambda: lax.reduce_window(V, 7, lax.add, (2,), (1,), "VALID"),
@@ -186,6 +219,10 @@ def mapped(collective, *args, **options):
 
 def minimum(x0, method="BFGS"):
     return sp.optimize.minimize(lambda x: (x**2).sum(), x0, method=method)
+
+
+def solved(**how):
+    return sp.sparse.linalg.cg(A, V, **how)
 
 
 def kept_in(kind):

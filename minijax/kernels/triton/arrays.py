@@ -101,9 +101,7 @@ def _converted(value: Any, before: Any, after: Any, ctx: RuleContext) -> Any:
 def _concatenate(ctx: RuleContext, *values: Any, dimension: int) -> Any:
     """Two tensors of one shape along a new last axis, which then is moved."""
     if len(values) != 2 or shape_of(values[0]) != shape_of(values[1]):
-        raise NotImplementedError(
-            "Triton joins two arrays of one shape: broadcast them."
-        )
+        raise NotImplementedError("Triton joins two arrays of one shape: broadcast.")
     tt, shape = dialect("tt"), shape_of(values[0])
     joined = tt.join(tensor_type((*shape, 2), element_of(values[0])), *values)
     order = [*range(dimension), len(shape), *range(dimension, len(shape))]

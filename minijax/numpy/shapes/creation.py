@@ -74,7 +74,7 @@ def array(
     if copy and isinstance(object, np.ma.MaskedArray):
         object = np.array(object)  # as in JAX, the one place that drops the mask
     result = _from_data(object, dtype, copy)
-    if ndmin > result.ndim:
+    if arguments.index_of(ndmin, "ndmin") > result.ndim:
         result = lax.expand_dims(result, range(ndmin - result.ndim))
     return put_on(placed(result, out_sharding), device)
 

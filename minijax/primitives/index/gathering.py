@@ -38,7 +38,7 @@ from minijax.primitives.index.scatter_family import scatter_add
 from minijax.primitives.reduce import reductions
 from minijax.primitives.shape import broadcasting, joining
 from minijax.primitives.shape.slicing import checked_size
-from minijax.primitives.shape.squeezing import expand_dims
+from minijax.primitives.shape.squeezing import expand_dims, flag_of
 from minijax.values.symbolic_sizes import is_symbolic, size_or_array
 
 # ----------------------------------------------------------------------------------
@@ -361,8 +361,8 @@ def gather(
         start_indices,
         dimension_numbers=dimension_numbers,
         slice_sizes=language.canonicalize_shape(slice_sizes),
-        unique_indices=bool(unique_indices),
-        indices_are_sorted=bool(indices_are_sorted),
+        unique_indices=flag_of(unique_indices, "unique_indices"),
+        indices_are_sorted=flag_of(indices_are_sorted, "indices_are_sorted"),
         mode=mode,
         fill_value=fill_value,
     )

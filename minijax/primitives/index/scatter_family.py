@@ -26,6 +26,7 @@ from minijax.core.state import state
 from minijax.primitives.elementwise import clamping
 from minijax.primitives.index import index_vectors
 from minijax.primitives.parallel.scalar_programs import lower_scalars
+from minijax.primitives.shape.squeezing import flag_of
 
 # ----------------------------------------------------------------------------------
 # Type and meaning
@@ -322,8 +323,8 @@ def bind_scatter(
         update_jaxpr=program[0],
         update_consts=program[1],
         dimension_numbers=dimension_numbers,
-        indices_are_sorted=bool(indices_are_sorted),
-        unique_indices=bool(unique_indices),
+        indices_are_sorted=flag_of(indices_are_sorted, "indices_are_sorted"),
+        unique_indices=flag_of(unique_indices, "unique_indices"),
         mode=index_vectors.GatherScatterMode.from_any(mode),
     )
 

@@ -36,6 +36,7 @@ from minijax.primitives.linear.convolution_shapes import (
 from minijax.primitives.linear.matmul_precision import canonicalize_precision
 from minijax.primitives.shape import broadcasting, rearranging
 from minijax.primitives.shape.rearranging import split_axis
+from minijax.primitives.shape.squeezing import indices_of
 
 
 def _conv_shape(lhs: ShapedArray, rhs: ShapedArray, **params) -> rules.Shape:
@@ -406,8 +407,12 @@ def conv_general_dilated(
     shape = get_aval(lhs).shape
     numbers = conv_dimension_numbers(shape, get_aval(rhs).shape, dimension_numbers)
     space = len(shape) - 2
-    lhs_dilation = (1,) * space if lhs_dilation is None else tuple(lhs_dilation)
-    rhs_dilation = (1,) * space if rhs_dilation is None else tuple(rhs_dilation)
+    window_strides = indices_of(window_strides, "window_strides")
+    given = {"lhs_dilation": lhs_dilation, "rhs_dilation": rhs_dilation}
+    lhs_dilation, rhs_dilation = (
+        (1,) * space if factors is None else indices_of(factors, name)
+        for name, factors in given.items()
+    )
     if isinstance(padding, str):
         sizes = _sizes(get_aval(lhs), numbers.lhs_spec)
         window = dilated_shape(_sizes(get_aval(rhs), numbers.rhs_spec), rhs_dilation)
@@ -430,7 +435,7 @@ def conv_general_dilated(
     return conv_general_dilated_p.bind(
         lhs,
         rhs,
-        window_strides=tuple(window_strides),
+        window_strides=window_strides,
         padding=tuple((int(low), int(high)) for low, high in padding),
         lhs_dilation=lhs_dilation,
         rhs_dilation=rhs_dilation,

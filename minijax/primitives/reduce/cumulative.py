@@ -26,6 +26,7 @@ from minijax.primitives.elementwise import (
 )
 from minijax.primitives.reduce import prefix_scans, reductions, windows
 from minijax.primitives.shape import broadcasting
+from minijax.primitives.shape.squeezing import flag_of, index_of
 
 # ----------------------------------------------------------------------------------
 # The family
@@ -230,6 +231,10 @@ _def_jvp_by_scan(cumlogsumexp_p, _differentiable_logaddexp)
 # ----------------------------------------------------------------------------------
 
 
+def _along(axis: int, reverse: bool) -> dict[str, Any]:
+    return {"axis": index_of(axis, "axis"), "reverse": flag_of(reverse, "reverse")}
+
+
 def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     """Sums of all entries up to each position along `axis`; with `reverse`, from it on.
 
@@ -237,24 +242,24 @@ def cumsum(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
       ValueError: when the axis is negative or does not exist.
       TypeError: when the entries are no numbers.
     """
-    return cumsum_p.bind(operand, axis=int(axis), reverse=bool(reverse))
+    return cumsum_p.bind(operand, **_along(axis, reverse))
 
 
 def cumprod(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     """Products of all entries up to each position along `axis`; errors as `cumsum`."""
-    return cumprod_p.bind(operand, axis=int(axis), reverse=bool(reverse))
+    return cumprod_p.bind(operand, **_along(axis, reverse))
 
 
 def cummax(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     """The largest entry up to each position along `axis`; errors as `cumsum`."""
-    return cummax_p.bind(operand, axis=int(axis), reverse=bool(reverse))
+    return cummax_p.bind(operand, **_along(axis, reverse))
 
 
 def cummin(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     """The smallest entry up to each position along `axis`; errors as `cumsum`."""
-    return cummin_p.bind(operand, axis=int(axis), reverse=bool(reverse))
+    return cummin_p.bind(operand, **_along(axis, reverse))
 
 
 def cumlogsumexp(operand: Any, axis: int = 0, reverse: bool = False) -> Any:
     """log of the sum of e^x up to each position along `axis`; errors as `cumsum`."""
-    return cumlogsumexp_p.bind(operand, axis=int(axis), reverse=bool(reverse))
+    return cumlogsumexp_p.bind(operand, **_along(axis, reverse))

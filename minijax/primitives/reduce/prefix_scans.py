@@ -13,6 +13,7 @@ import numpy as np
 from minijax.core import arithmetic as elementwise
 from minijax.core.language import get_aval
 from minijax.core.rules import scalar_like
+from minijax.core.signatures import check_functions
 from minijax.core.trees import tree_flatten, tree_unflatten
 from minijax.primitives.elementwise import comparing
 from minijax.primitives.shape import joining, padding, rearranging, slicing
@@ -36,10 +37,7 @@ def associative_scan(
       TypeError: when `fn` is not callable.
       ValueError: when the sizes along `axis` differ, or there is no such axis.
     """
-    if not callable(fn):
-        raise TypeError(
-            f"lax.associative_scan: the argument fn must be callable, got {fn!r}."
-        )
+    check_functions("lax.associative_scan", fn=fn)
     leaves, tree = tree_flatten(elems)
     if not leaves:
         raise ValueError(f"lax.associative_scan: elems has no arrays, got {elems!r}.")

@@ -20,7 +20,7 @@ from minijax.primitives import families
 from minijax.primitives.elementwise import comparing, complex_numbers
 from minijax.primitives.index import gathering
 from minijax.primitives.shape import broadcasting
-from minijax.primitives.shape.squeezing import canonicalize_axis, expand_dims
+from minijax.primitives.shape.squeezing import canonicalize_axis, expand_dims, flag_of
 
 # ----------------------------------------------------------------------------------
 # sort
@@ -185,7 +185,7 @@ def sort(
             f"{len(operand)}."
         )
     dimension = canonicalize_axis(dimension, get_aval(operand[0]).ndim)
-    stable = bool(is_stable)
+    stable = flag_of(is_stable, "is_stable")
     return tuple(
         sort_p.bind(*operand, dimension=dimension, is_stable=stable, num_keys=num_keys)
     )

@@ -70,9 +70,7 @@ def check_windows(
             )
     for what, values in sizes.items():
         if any(value <= 0 for value in values):
-            raise TypeError(
-                f"{name} {what} must have every element be positive, got {values}."
-            )
+            raise TypeError(f"{name} {what} must all be positive, got {values}.")
 
 
 def window_shape(

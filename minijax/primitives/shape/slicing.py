@@ -31,7 +31,7 @@ def _whole(name: str, bounds: Sequence[Any]) -> tuple[int, ...]:
     except TypeError:
         raise TypeError(
             f"slice {name} must be whole numbers known while tracing, got "
-            f"{tuple(bounds)}. Use `lax.dynamic_slice` for a start that is computed."
+            f"{bounds}. Use `lax.dynamic_slice` for a start that is computed."
         ) from None
 
 

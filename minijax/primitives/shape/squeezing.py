@@ -32,6 +32,13 @@ def indices_of(values: Any, what: str) -> tuple[int, ...]:
     return tuple(index_of(value, what) for value in values)
 
 
+def flag_of(value: Any, name: str) -> bool:
+    """`value` as True or False; TypeError for an array, a list or a dict."""
+    if np.iterable(value) and not isinstance(value, str):
+        raise TypeError(f"{name} must be True or False, got {value!r}.")
+    return bool(value)
+
+
 def lists_of_indices(values: Any, what: str) -> tuple[tuple[int, ...], ...]:
     """Sequences of integers, in tuples; TypeError if they are no such sequences."""
     if not np.iterable(values):

@@ -40,7 +40,8 @@ from minijax.compile.placing import device_put
 from minijax.core import effects, rules, source_info
 from minijax.core.events import enter
 from minijax.core.language import Primitive, register, shaped_abstractify
-from minijax.core.trees import tree_flatten, tree_unflatten
+from minijax.core.signatures import check_functions
+from minijax.core.trees import checked, tree_flatten, tree_unflatten
 from minijax.primitives.refs.ref_blocks import discharge_rules
 from minijax.primitives.shape import slicing
 from minijax.programs.callbacks.callback import emit_python_callback
@@ -175,11 +176,7 @@ def debug_callback(
     """
 
     def call(callback: Callable[..., None], *args: Any, **kwargs: Any) -> None:
-        if not callable(callback):
-            raise TypeError(
-                "first argument to jax.debug.callback must be callable, but got an "
-                f"object of type {type(callback)}"
-            )
+        check_functions("debug.callback", callback=callback)
         in_tree, dynamic, static = split_arguments(args, kwargs)
         debug_callback_p.bind(
             *dynamic,
@@ -327,6 +324,7 @@ def debug_print(
     """
 
     def show(fmt: str, *args: Any, **kwargs: Any) -> None:
+        fmt = checked(fmt, str, "a string as fmt")
         if not skip_format_check:
             _FormatChecker().format(fmt, *args, **kwargs)
         parsed = list(string.Formatter().parse(fmt))

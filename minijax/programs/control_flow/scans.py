@@ -20,7 +20,7 @@ from minijax.core.state import state
 from minijax.core.trees import tree_flatten, tree_structure, tree_unflatten
 from minijax.primitives.shape import joining, slicing
 from minijax.primitives.shape.rearranging import merged_axes
-from minijax.primitives.shape.squeezing import index_of
+from minijax.primitives.shape.squeezing import flag_of, index_of
 from minijax.programs.control_flow import bodies
 from minijax.programs.control_flow.agreement import check_carry
 from minijax.programs.control_flow.operands import Operands, merge
@@ -64,6 +64,7 @@ def scan(
         is negative.
     """
     check_functions("lax.scan", f=f)
+    reverse = flag_of(reverse, "reverse")
     init_leaves, init_tree = tree_flatten(init)
     xs_leaves, xs_tree = tree_flatten(xs)
     length = _length(xs_leaves, length)
@@ -104,7 +105,7 @@ def scan(
     check()
     bodies.check_effects("scan", body.closed)
     outputs = _bind(
-        body, init_leaves, xs_leaves, length, bool(reverse), _unroll(unroll, length)
+        body, init_leaves, xs_leaves, length, reverse, _unroll(unroll, length)
     )
     return tree_unflatten(body.out_tree, outputs)
 
@@ -242,10 +243,12 @@ def map(f: Callable, xs: Any, *, batch_size: int | None = None) -> Any:
     Raises:
       ValueError: the leading sizes differ.
     """
+    check_functions("lax.map", f=f)
     if batch_size is None:
         return scan(lambda _, x: ((), f(x)), (), xs)[1]
     from minijax.transforms.vectorization import vmap
 
+    batch_size = index_of(batch_size, "batch_size")
     leaves, tree = tree_flatten(xs)
     count = get_aval(leaves[0]).shape[0] if leaves else 0
     batches = count // batch_size if batch_size else 0

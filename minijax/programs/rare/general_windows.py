@@ -32,6 +32,7 @@ from minijax.primitives.elementwise import extrema
 from minijax.primitives.linear.convolution_shapes import dilated_shape, padtype_to_pads
 from minijax.primitives.parallel.scalar_programs import lower_scalars
 from minijax.primitives.reduce import reductions, windows
+from minijax.primitives.shape.squeezing import indices_of
 from minijax.programs.rare.general_reduction import flat_pair, halves, trace_scalars
 from minijax.values.concrete import is_concrete
 
@@ -168,9 +169,10 @@ def reduce_window(
         raise ValueError("reduce_window must have at least one operand.")
     shape = get_aval(operands[0]).shape
     ones = (1,) * len(window_dimensions)
+    names = "window_strides, base_dilation and window_dilation"
     steps = window_strides, base_dilation, window_dilation
     window_strides, base_dilation, window_dilation = (
-        ones if step is None else tuple(step) for step in steps
+        ones if step is None else indices_of(step, f"each of {names}") for step in steps
     )
     if isinstance(padding, str):
         padding = padtype_to_pads(

@@ -6,7 +6,6 @@ In JAX: `jax.pmap`; `jax/_src/pmap.py`.
 from __future__ import annotations
 
 import functools
-import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -20,7 +19,7 @@ from minijax.core.errors import api_boundary
 from minijax.core.language import eval_trace, get_aval, is_tracer
 from minijax.core.signatures import argnums_tuple, check_callable, fun_name
 from minijax.core.state import state
-from minijax.primitives.shape.squeezing import expand_dims, squeeze
+from minijax.primitives.shape.squeezing import expand_dims, index_of, squeeze
 from minijax.programs.shard_map.mapping import check_axes, shard_map, specs_at
 from minijax.programs.sharding import multihost
 from minijax.support.devices.shardings import AxisType, IndivisibleError, Mesh
@@ -69,7 +68,7 @@ def pmap(
     static = argnums_tuple(static_broadcasted_argnums, "static_broadcasted_argnums")
     name = "_pmap_axis" if axis_name is None else axis_name
     if axis_size is not None:
-        axis_size = operator.index(axis_size)
+        axis_size = index_of(axis_size, "axis_size")
     check_axes(in_axes, "pmap in_axes")
     given = None if devices is None else list(devices)
 

@@ -58,10 +58,13 @@ def _solve(method: Callable, symmetric: bool, A: Any, b: Any, x0: Any, how: dict
             f"{trees[0]} of {shapes[0]} vs {trees[1]} of {shapes[1]}"
         )
     vector, restore = ravel_pytree(b)
+    how["maxiter"] = 10 * vector.size if how["maxiter"] is None else how["maxiter"]
+    for name in how.keys() - {"M"}:
+        if not isinstance(how[name], (int, float)) and getattr(how[name], "ndim", 1):
+            raise TypeError(f"{name} must be a number, got {how[name]!r}.")
     given = _operator("A", A, restore)
     how["M"] = _operator("M", how["M"], restore)
     how["x"] = ravel_pytree(x0)[0].astype(vector.dtype)
-    how["maxiter"] = 10 * vector.size if how["maxiter"] is None else how["maxiter"]
     solve = functools.partial(method, **how)
     symmetric = symmetric and not jnp.iscomplexobj(vector)
     return restore(lax.custom_linear_solve(given, vector, solve, solve, symmetric))

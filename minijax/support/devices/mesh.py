@@ -17,7 +17,7 @@ import math
 import threading
 import warnings
 import weakref
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
@@ -25,6 +25,7 @@ import numpy as np
 from minijax.core import runtime
 from minijax.core.runtime import DeviceList
 from minijax.core.state import state
+from minijax.core.trees import checked
 from minijax.support.devices.partition_spec import AxisName
 from minijax.support.settings import declare, override
 
@@ -166,6 +167,7 @@ class Mesh(BaseMesh, contextlib.ContextDecorator):
     ) -> Mesh:
         if not isinstance(devices, np.ndarray):
             devices = np.array(devices)
+        checked(axis_names, Iterable, "names as axis_names")
         names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
         if None in names:
             raise ValueError(f"Mesh axis names cannot be None. Got: {names}")
@@ -350,6 +352,7 @@ class AbstractMesh(BaseMesh):
         abstract_device: AbstractDevice | None = None,
     ) -> AbstractMesh:
         sizes = tuple(axis_sizes)
+        checked(axis_names, Iterable, "names as axis_names")
         names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
         if len(sizes) != len(names):
             raise ValueError(

@@ -169,9 +169,7 @@ class NamedSharding(ShardingOfSeveral):
 
     def _require_devices(self, what: str) -> None:
         if isinstance(self.mesh, AbstractMesh):
-            raise ValueError(
-                f"{what} is not implemented for `jax.sharding.AbstractMesh`."
-            )
+            raise ValueError(f"{what} is not implemented for an AbstractMesh.")
 
     @property
     def _is_concrete(self) -> bool:
@@ -499,9 +497,7 @@ def spec_of_hlo_sharding(
         while done < count:
             name = steps.get(int(line[done] - line[0]))
             if name is None:
-                raise ValueError(
-                    f"The sharding {sharding} is not cut along the axes of {mesh}."
-                )
+                raise ValueError(f"{sharding} is not cut along the axes of {mesh}.")
             axes.insert(0, name)
             done *= mesh.shape[name]
         partitions.append(tuple(axes))
