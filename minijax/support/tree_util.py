@@ -179,7 +179,7 @@ def all_leaves(iterable: Iterable[Any], is_leaf: IsLeaf = None) -> bool:
 
 def is_tree_node(typ: type) -> bool:
     """Whether instances of a class are nodes: built in, registered or named tuples."""
-    return default_registry.is_node(checked(typ, type, "a class"))
+    return default_registry.is_node(typ)
 
 
 def build_tree(treedef: PyTreeDef, leaves: Iterable[Any]) -> Any:

@@ -253,7 +253,12 @@ def test_flags_are_truth_values():
     """What is written to XLA and LAPACK is True or False, whatever was given."""
     assert len(jnp.linalg.svd(A, compute_uv=-1)) == 3
     assert len(lax.linalg.schur(A, compute_schur_vectors="yes")) == 2
-    np.testing.assert_array_equal(lax.sort(V, is_stable=7), V)
+    assert lax.cumsum(V, reverse=7)[0] == 3
+
+
+def test_flags_that_stablehlo_keeps_are_true_or_false():
     numbers = lax.ScatterDimensionNumbers((), (0,), (0,))
-    added = lax.scatter_add(V, np.zeros((1, 1), int), V[1:2], numbers, unique_indices=7)
-    np.testing.assert_array_equal(added, [1, 1, 2])
+    with pytest.raises(TypeError, match="is_stable must be True or False, got 7"):
+        lax.sort(V, is_stable=7)
+    with pytest.raises(TypeError, match="unique_indices must be True or False, got 7"):
+        lax.scatter_add(V, np.zeros((1, 1), int), V[:1], numbers, unique_indices=7)

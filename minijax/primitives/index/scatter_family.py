@@ -323,8 +323,8 @@ def bind_scatter(
         update_jaxpr=program[0],
         update_consts=program[1],
         dimension_numbers=dimension_numbers,
-        indices_are_sorted=flag_of(indices_are_sorted, "indices_are_sorted"),
-        unique_indices=flag_of(unique_indices, "unique_indices"),
+        indices_are_sorted=flag_of(indices_are_sorted, "indices_are_sorted", True),
+        unique_indices=flag_of(unique_indices, "unique_indices", True),
         mode=index_vectors.GatherScatterMode.from_any(mode),
     )
 

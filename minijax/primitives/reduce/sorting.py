@@ -185,7 +185,7 @@ def sort(
             f"{len(operand)}."
         )
     dimension = canonicalize_axis(dimension, get_aval(operand[0]).ndim)
-    stable = flag_of(is_stable, "is_stable")
+    stable = flag_of(is_stable, "is_stable", strict=True)
     return tuple(
         sort_p.bind(*operand, dimension=dimension, is_stable=stable, num_keys=num_keys)
     )

@@ -32,9 +32,12 @@ def indices_of(values: Any, what: str) -> tuple[int, ...]:
     return tuple(index_of(value, what) for value in values)
 
 
-def flag_of(value: Any, name: str) -> bool:
-    """`value` as True or False; TypeError for an array, a list or a dict."""
-    if np.iterable(value) and not isinstance(value, str):
+def flag_of(value: Any, name: str, strict: bool = False) -> bool:
+    """`value` as True or False; TypeError for an array, a list or a text.
+
+    If `strict`, it must be True or False: JAX writes such a flag into StableHLO.
+    """
+    if not isinstance(value, (bool, np.bool_)) and (strict or np.iterable(value)):
         raise TypeError(f"{name} must be True or False, got {value!r}.")
     return bool(value)
 
