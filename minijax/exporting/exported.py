@@ -264,9 +264,7 @@ def _checked_platforms(platforms: Sequence[str] | None) -> tuple[str, ...]:
         )
     for name in platforms:
         if name not in PLATFORMS:
-            raise errors.value_error(
-                f"platforms holds names from {PLATFORMS}, got {name!r}."
-            )
+            raise errors.value_error(f"platforms are of {PLATFORMS}, got {name!r}.")
     return tuple(platforms)
 
 

@@ -486,9 +486,7 @@ def _trace_kernel(
         jaxpr, _ = partial_eval.dce_jaxpr(jaxpr, (), instantiate=True)
     if consts:
         shown = ", ".join(v.aval.str_short(short_dtypes=True) for v in jaxpr.constvars)
-        raise ValueError(
-            f"{what} captures constants [{shown}]. You should pass them as inputs."
-        )
+        raise ValueError(f"{what} captures constants [{shown}]. Pass them as inputs.")
     return jaxpr
 
 

@@ -150,7 +150,11 @@ CALLS = {
         TypeError,
         r"pairs \(name, size\)",
     ),
-    "psum": (lambda: mapped(lax.psum, {}), TypeError, r"axis_name is .*; got \{\}"),
+    "psum": (
+        lambda: mapped(lax.psum, {}),
+        TypeError,
+        r"axis_name must be names of axes, got \(\{\}",
+    ),
     "perm": (lambda: mapped(lax.ppermute, "i", [1]), TypeError, "each entry of perm"),
     "groups": (
         lambda: mapped(lax.pmax, "i", axis_index_groups="a"),
@@ -194,6 +198,12 @@ CALLS = {
         lambda: minijax.sharding.Mesh(minijax.devices()[:1], 7),
         TypeError,
         "names as axis_names, got 7",
+    ),
+    "partition": (lambda: minijax.P([{}]), TypeError, "axes must be names of axes"),
+    "rule of each": (
+        lambda: minijax.custom_jvp(abs).defjvps(7),
+        TypeError,
+        r"argument jvps\[0\] must be a function",
     ),
     "axis_size": (
         lambda: minijax.pmap(abs, axis_size="a"),

@@ -21,6 +21,7 @@ import numpy as np
 
 from minijax.core import hlo, lowering
 from minijax.core.language import Primitive, ShapedArray
+from minijax.support.devices.partition_spec import checked_names
 from minijax.support.devices.shardings import NamedSharding, PartitionSpec, sdy_sharding
 
 
@@ -150,9 +151,7 @@ def psum_invariant(ctx: Any, x: Any, *, axes: tuple) -> Any:
 def names_of(axis_name: Any) -> tuple:
     """One axis or several as a tuple; TypeError for a name that cannot be hashed."""
     names = axis_name if isinstance(axis_name, (tuple, list)) else (axis_name,)
-    if not all(isinstance(name, Hashable) for name in names):
-        raise TypeError(f"axis_name is a name, or a tuple of names; got {axis_name!r}.")
-    return tuple(names)
+    return checked_names(names, "axis_name")
 
 
 def _reshape(x: Any, aval: Any, shape: Sequence[int]) -> Any:

@@ -111,6 +111,9 @@ class custom_jvp(CustomFunction):
         if self.nondiff_argnums:
             raise TypeError("Can't use `defjvps` with `nondiff_argnums`: use `defjvp`.")
 
+        rules = {f"jvps[{n}]": rule for n, rule in enumerate(jvps) if rule is not None}
+        signatures.check_functions("defjvps", **rules)
+
         def jvp(primals, tangents) -> tuple:
             if len(jvps) != len(primals):
                 raise ValueError(

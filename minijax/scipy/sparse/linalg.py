@@ -60,7 +60,7 @@ def _solve(method: Callable, symmetric: bool, A: Any, b: Any, x0: Any, how: dict
     vector, restore = ravel_pytree(b)
     how["maxiter"] = 10 * vector.size if how["maxiter"] is None else how["maxiter"]
     for name in how.keys() - {"M"}:
-        if not isinstance(how[name], (int, float)) and getattr(how[name], "ndim", 1):
+        if not isinstance(how[name], (int, float)) and getattr(how[name], "ndim", True):
             raise TypeError(f"{name} must be a number, got {how[name]!r}.")
     given = _operator("A", A, restore)
     how["M"] = _operator("M", how["M"], restore)

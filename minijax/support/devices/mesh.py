@@ -26,7 +26,7 @@ from minijax.core import runtime
 from minijax.core.runtime import DeviceList
 from minijax.core.state import state
 from minijax.core.trees import checked
-from minijax.support.devices.partition_spec import AxisName
+from minijax.support.devices.partition_spec import AxisName, checked_names
 from minijax.support.settings import declare, override
 
 _interning = threading.RLock()
@@ -169,6 +169,7 @@ class Mesh(BaseMesh, contextlib.ContextDecorator):
             devices = np.array(devices)
         checked(axis_names, Iterable, "names as axis_names")
         names = (axis_names,) if isinstance(axis_names, str) else tuple(axis_names)
+        names = checked_names(names, "axis_names")
         if None in names:
             raise ValueError(f"Mesh axis names cannot be None. Got: {names}")
         if devices.ndim != len(names):
@@ -477,9 +478,7 @@ def make_mesh(
             f"{axis_shapes}"
         ) from error
     if any(size < 1 for size in sizes):
-        raise ValueError(
-            f"make_mesh got axis_shapes={sizes}: each axis has at least one device."
-        )
+        raise ValueError(f"make_mesh: axis_shapes={sizes} has an axis without devices.")
     count = math.prod(sizes)
     if count > len(devices):
         raise ValueError(

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from typing import Any, NoReturn
 
 AxisName = Any
@@ -45,6 +45,13 @@ def _canonical_partition(partition: Any) -> Any:
     if not partition:
         return None
     return partition[0] if len(partition) == 1 else partition
+
+
+def checked_names(names: Sequence[Any], argument: str) -> tuple:
+    """`names` as a tuple; TypeError for one that cannot be hashed."""
+    if not all(isinstance(name, Hashable) for name in names):
+        raise TypeError(f"{argument} must be names of axes, got {names!r}.")
+    return tuple(names)
 
 
 def _axis_set(names: Any, argument: str) -> frozenset[AxisName]:
@@ -89,7 +96,7 @@ class PartitionSpec:
     def __new__(
         cls, *partitions: Any, unreduced: Any = frozenset(), reduced: Any = frozenset()
     ) -> PartitionSpec:
-        canonical = tuple(map(_canonical_partition, partitions))
+        canonical = checked_names([*map(_canonical_partition, partitions)], "axes")
         if unreduced or reduced:
             unreduced = _axis_set(unreduced, "unreduced")
             reduced = _axis_set(reduced, "reduced")
