@@ -419,3 +419,36 @@ def test_nothing_is_cut_on_paper(show):
         )
         assert cut == []
         assert page.locator("button:visible, input:visible").count() == 0
+
+
+# What is drawn for paper: the smallest letters in pixels, the texts that a cut between two
+# parts of a picture goes through, and how many parts there are.
+ON_PAPER = """() => addEventListener("beforeprint", () => {
+  const seen = window.paper = {least: 99, cut: [], parts: 0};
+  for (const svg of document.querySelectorAll("svg.mj-scene:not([hidden])")) {
+    const box = svg.getBoundingClientRect();
+    const grown = box.width / svg.viewBox.baseVal.width;
+    seen.parts++;
+    for (const text of svg.querySelectorAll("text")) {
+      const at = text.getBoundingClientRect();
+      if (at.bottom < box.top + 1 || at.top > box.bottom - 1) continue;
+      seen.least = Math.min(seen.least, grown * parseFloat(getComputedStyle(text).fontSize));
+      if (at.top < box.top - 1 || at.bottom > box.bottom + 1) seen.cut.push(text.textContent);
+    }
+  }
+})"""
+WIDTHS = """() => [...document.querySelectorAll("svg.mj-scene:not([hidden])")]
+  .map(svg => svg.getAttribute("width"))"""
+
+
+def test_letters_are_large_enough_on_paper(show):
+    """At least 7 points; a high picture is cut into parts, no text of it; on the screen
+    it is as it was."""
+    view = see.vmap(lambda x: softmax(softmax(x)), X.reshape(4, 256))
+    page = show(view, width=1200)
+    before = page.evaluate(WIDTHS)
+    page.evaluate(ON_PAPER)
+    page.pdf(format="A4")
+    paper = page.evaluate("window.paper")
+    assert paper["least"] >= 7 * 96 / 72 and paper["cut"] == [] and paper["parts"] > 1
+    assert page.evaluate(WIDTHS) == before

@@ -8,7 +8,7 @@ import { ScenePane, inlineGlyph, numberAt } from "./scene";
 import { icon } from "./icons";
 import { choices, huesOfLines, linesOfSteps, type Choice, type Only } from "./only";
 import { tokens, type Token } from "./python";
-import { MANY_ROWS, State, cellText, children, columnWidths, scantWidth, clamp, jumped, leastWidth, naturalWidth, rowText, type Hit } from "./state";
+import { MANY_ROWS, State, cellText, children, columnWidths, clamp, jumped, leastWidth, naturalWidth, rowText, type Hit } from "./state";
 import { RULES } from "./style";
 import { abs, max, min, round } from "./numbers";
 
@@ -397,13 +397,13 @@ export class Player {
     flag(table, "pair", widths.length === 3 && widths[0]! > 24);
     vary(table, "columns", max(1, widths.length - 1));
     const last = widths[widths.length - 1]! - 3;
-    vary(table, "last", `${min(22, last)}ch`);
+    vary(table, "last", `${min(27, last)}ch`);
     vary(table, "middle", `${min(28, widths[1]!)}ch`);
     const rest = widths.slice(1).reduce((sum, letters) => sum + letters + 2, 2);
     vary(table, "rest", `${rest}ch`);
     // Room for the sign that folds.
     const sign = pane.rows.some((row) => row.d) ? 24 : 4;
-    vary(table, "first", `calc(${pane.kind === "listing" ? scantWidth(pane) : widths[0]}ch + ${sign}px)`);
+    vary(table, "first", `calc(${min(66, widths[0]!)}ch + ${sign}px)`);
     set(table, "role", "presentation");
     if (pane.columns) {
       table.removeAttribute("role");

@@ -18,6 +18,10 @@ const MOST_ZOOM = 8;
 /** Room around what is lit, in pixels. */
 const EDGE = 8;
 const MOTION = 160;
+/** What a picture has of a sheet of paper, A4 or Letter, and how high its parts are: where
+ *  one does not fit below another, it begins a sheet. */
+const SHEET_WIDTH = "700px";
+const PART_HEIGHT = 360;
 const NUMBER = /-?\d+(?:\.\d+)?/g;
 
 /** How small a picture may be drawn, as a part of its size, for its text to be read. */
@@ -184,6 +188,8 @@ export class ScenePane {
   #opened: Scene | undefined;
   #dragged = false;
   #map: SmallMap;
+  /** Parts of the picture, as high as a sheet of paper: none on a screen. */
+  #parts: Element[] = [];
 
   constructor(
     readonly section: HTMLElement,
@@ -194,11 +200,16 @@ export class ScenePane {
   ) {
     // What is drawn is chosen when all panes stand there: until then it has more room.
     this.#map = new SmallMap(section, root);
-    onWidth(root, () => this.#wide, () => {
-      this.#fitted = Infinity;
-      section.style.maxHeight = "";
-      this.choose();
-    });
+    addEventListener("beforeprint", () => this.#print(SHEET_WIDTH, PART_HEIGHT));
+    addEventListener("afterprint", () => this.#print("", Infinity));
+    onWidth(root, () => this.#wide, () => this.#anew());
+  }
+
+  /** Chooses where the room is another. */
+  #anew(): void {
+    this.#fitted = Infinity;
+    this.section.style.maxHeight = "";
+    this.choose();
   }
 
   /** Shows the layout that the page has room for. */
@@ -211,9 +222,9 @@ export class ScenePane {
       this.#now?.svg.setAttribute("hidden", "");
       let layout = this.#layouts.get(scene);
       if (!layout) this.#layouts.set(scene, (layout = this.#draw(scene)));
-      layout.svg.removeAttribute("hidden");
       this.#now = layout;
     }
+    this.#now.svg.removeAttribute("hidden");
     // Its size does not depend on its marks, which cost where it is measured.
     this.#resize();
     if (other) {
@@ -408,6 +419,30 @@ export class ScenePane {
     this.section.scrollTop += after.top - before.top;
     this.section.scrollLeft += after.left + after.width / 2 - before.left - before.width / 2;
     if (focused) same.group.focus({ preventScroll: true });
+  }
+
+  /** Draws the picture for paper, which has another width: it is cut into parts, and
+   *  no text of it. On a screen it is whole. */
+  #print(wide: string, high: number): void {
+    this.root.style.width = wide;
+    for (const part of this.#parts.splice(0)) part.remove();
+    this.#anew();
+    const { scene, svg } = this.#now;
+    const { top, bottom, height } = bounds(svg);
+    if (height < high) return;
+    const texts = every(svg, "text").map(bounds).sort((one, other) => other.bottom - one.bottom);
+    for (let from = top; from < bottom; ) {
+      let end = min(from + high, bottom);
+      // Texts across the cut move it upwards.
+      for (const text of texts) if (from < text.top && text.top < end && end < text.bottom) end = text.top;
+      const part = svg.cloneNode(true) as Element;
+      const scale = scene.h / height;
+      set(part, "viewBox", `0 ${(from - top) * scale} ${scene.w} ${(end - from) * scale}`);
+      this.#parts.push(part);
+      this.section.append(part);
+      from = end;
+    }
+    set(svg, "hidden", "");
   }
 
   #markOf(target: Element | null): Shown | undefined {

@@ -90,17 +90,14 @@ export const columnWidths = once((pane: Pane): number[] => {
   return widths;
 });
 
-/** A width that this part of the rows of text finds enough: the long ones wrap. */
-const widthOfMost = (part: number) => once((pane: Pane): number => {
+/** A width that most rows of text find enough: the long ones wrap. */
+export const usualWidth = once((pane: Pane): number => {
   const tailed = pane.rows.filter((row) => row.c.length > 1);
   const letters = (pane.kind === "listing" && tailed.length ? tailed : pane.rows)
     .map((row) => (row.c[0] ?? []).reduce((sum, piece) => sum + lettersOf(piece), 3) + 2 * (row.d ?? 0))
     .sort((a, b) => a - b);
-  return letters[ceil(part * (letters.length - 1))] ?? 0;
+  return letters[ceil(0.95 * (letters.length - 1))] ?? 0;
 });
-export const usualWidth = widthOfMost(0.95);
-/** Where a listing has less room than it likes: its remarks are cut, its text wraps. */
-export const scantWidth = widthOfMost(0.8);
 
 /** How many letters wide a pane would like to be, within reason. */
 export function naturalWidth(pane: Pane): number {
@@ -119,8 +116,7 @@ export function leastWidth(pane: Pane, leads = false): number {
   if (pane.scene) return min(naturalWidth(pane), pane.less ? pane.less.w / 7.8 : 70);
   // Code and prose wrap, and long lines of a listing; a cut table says less.
   if (pane.kind === "listing") {
-    // The rail is cut before the text wraps.
-    const rail = columnWidths(pane).slice(1).map((width) => min(width, 16));
+    const rail = columnWidths(pane).slice(1).map((width) => min(width, 29));
     const needed = rail.reduce((sum, width) => sum + width, usualWidth(pane));
     return clamp(needed, 26, leads ? 100 : 85);
   }

@@ -52,7 +52,7 @@ const TEXT = "T";
 /** What stands for what in the rules below; each word's first letter is its sign. The build
  *  writes capital letters for words, so that the rules here can be read. */
 const WORDS =
-  "?.mj-live !#table.mj-!^tr.mj-!|background:!_white-space:!<display:!$border-radius:!'td:first-child!Acolor:!Bwidth!Foverflow!Gborder!Hpadding!Itransparent!Jconstant!Kvalue!L-child!Mcursor:pointer!Nstroke!Pflex!Qoutline!Rheight" +
+  "?.mj-live !#table.mj-!^tr.mj-!|background:!_white-space:!<display:!Sbox-shadow:!U&residual!V :is(td,th)!Wfont-weight:!Ymin-width:!Z-wash;!Xcolumn!$border-radius:!'td:first-child!Acolor:!Bwidth!Foverflow!Gborder!Hpadding!Itransparent!Jconstant!Kvalue!L-child!Mcursor:pointer!Nstroke!Pflex!Qoutline!Rheight" +
   "!Evar(--jp-code-font-family,var(--vscode-editor-font-family,ui-monospace,SFMono-Regular,Menlo,Consolas,monospace))" +
   "!Tvar(--jp-ui-font-family,var(--vscode-font-family,system-ui,sans-serif))";
 
@@ -112,14 +112,13 @@ position:sticky;left:0;|&base}
 ?#prose '{_nowrap;color:&constant}
 ?#sides :is(td,th):nth-child(n+2){width:50%}
 ?#sides th:nth-child(n+2){max-width:0}
-?#table:not(.code):not(.listing):not(.sides) td.rail:last-child{_normal}
-?##plain td.rail:last-child{min-width:calc(&last + 20px)}
+?#table:not(.code,.sides) td.rail:last-child{_normal}
+?:is(##plain,#listing) td.rail:last-child{min-width:calc(&last + 20px);overflow-wrap:anywhere}
 ?#plain ':not(:only-child){min-width:min(&first,52ch,max(24cqw,26ch,100cqw - &rest))}
 ?#listing ',?#code td:nth-child(2),?#sides td:nth-child(n+2),?#plain '{
 _pre-wrap;overflow-wrap:anywhere}
 ?#listing ':not(:only-child){width:&first}
-?#listing td.rail:last-child{max-width:0;min-width:calc(&last + 20px);overflow:hidden;
-text-overflow:ellipsis}
+
 ?#table td.hang{--mj-i:min(&hang*1ch,40cqw);padding-left:calc(var(--mj-at,8px) + &i);
 text-indent:calc(-1*&i)}
 ?.changed{|&residual-wash;$3px;box-shadow:0 0 0 1px &residual}
@@ -240,7 +239,7 @@ div.map{position:sticky;bottom:0;left:0;height:0}
 @media (prefers-reduced-motion:no-preference){?g.mark{transition:transform 160ms ease-out,opacity 160ms ease-out}
 ?mark{transition:background 160ms ease-out}}
 @media print{.pane{max-height:none!important;overflow:visible}?:is(button,select,input,.map,.axes){<none}
-?svg.scene{max-width:100%;max-height:80vh}?#table:not(.code) :is(td,th){width:auto}
+?svg.scene{max-width:100%;overflow:hidden}.title{position:static}?#table:not(.code) :is(td,th){width:auto}
 ?td+td:not([data-sized]){min-width:0!important;_pre-wrap}}
 @container (min-width:641px) and (max-width:820px){?##plain :is(td,th):nth-child(2):nth-last-child(2){width:auto;_pre-wrap;min-width:calc(&middle + 20px)}}
 @container (max-width:640px){
@@ -279,6 +278,7 @@ div.map{position:sticky;bottom:0;left:0;height:0}
 .where{flex:10em;max-width:none}
 .bar select[title="show only"]{max-width:5.5em}
 .still .head{flex:230px}}
+@container (min-width:821px){?##plain td:not(:last-child) wbr,?#prose ' wbr{<none}}
 @container (max-width:460px){?td .size{_normal}
 ?##plain :is(td,th){padding-right:4px}
 ?#pair :is(td,th):nth-child(-n+2){grid-column:1/-1}
