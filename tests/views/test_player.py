@@ -421,19 +421,20 @@ def test_nothing_is_cut_on_paper(show):
         assert page.locator("button:visible, input:visible").count() == 0
 
 
-# What is drawn for paper: the smallest letters in pixels, the texts that a cut between two
-# parts of a picture goes through, and how many parts there are.
+# What is drawn for paper: the smallest letters in pixels, the texts that a cut between
+# two parts of a picture goes through, and how many parts there are.
 ON_PAPER = """() => addEventListener("beforeprint", () => {
   const seen = window.paper = {least: 99, cut: [], parts: 0};
   for (const svg of document.querySelectorAll("svg.mj-scene:not([hidden])")) {
-    const box = svg.getBoundingClientRect();
-    const grown = box.width / svg.viewBox.baseVal.width;
+    const {top, bottom, width} = svg.getBoundingClientRect();
+    const grown = width / svg.viewBox.baseVal.width;
     seen.parts++;
     for (const text of svg.querySelectorAll("text")) {
       const at = text.getBoundingClientRect();
-      if (at.bottom < box.top + 1 || at.top > box.bottom - 1) continue;
-      seen.least = Math.min(seen.least, grown * parseFloat(getComputedStyle(text).fontSize));
-      if (at.top < box.top - 1 || at.bottom > box.bottom + 1) seen.cut.push(text.textContent);
+      if (at.bottom < top + 1 || at.top > bottom - 1) continue;
+      const size = parseFloat(getComputedStyle(text).fontSize);
+      seen.least = Math.min(seen.least, grown * size);
+      if (at.top < top - 1 || at.bottom > bottom + 1) seen.cut.push(text.textContent);
     }
   }
 })"""
