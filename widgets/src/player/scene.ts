@@ -20,7 +20,7 @@ const EDGE = 8;
 const MOTION = 160;
 /** What a picture has of a sheet of paper, A4 or Letter, and how high its parts are: where
  *  one does not fit below another, it begins a sheet. */
-const SHEET_WIDTH = "700px";
+const SHEET_WIDTH = "54em"; // of letters of 13 pixels
 const PART_HEIGHT = 360;
 const NUMBER = /-?\d+(?:\.\d+)?/g;
 
@@ -438,6 +438,7 @@ export class ScenePane {
       const part = svg.cloneNode(true) as Element;
       const scale = scene.h / height;
       set(part, "viewBox", `0 ${(from - top) * scale} ${scene.w} ${(end - from) * scale}`);
+      set(part, "height", end - from);
       this.#parts.push(part);
       this.section.append(part);
       from = end;

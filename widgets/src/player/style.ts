@@ -113,7 +113,7 @@ position:sticky;left:0;|&base}
 ?#sides :is(td,th):nth-child(n+2){width:50%}
 ?#sides th:nth-child(n+2){max-width:0}
 ?#table:not(.code,.sides) td.rail:last-child{_normal}
-?:is(##plain,#listing) td.rail:last-child{min-width:calc(&last + 20px);overflow-wrap:anywhere}
+?:is(##plain,#listing) td.rail:last-child{min-width:calc(&last + 20px)}
 ?#plain ':not(:only-child){min-width:min(&first,52ch,max(24cqw,26ch,100cqw - &rest))}
 ?#listing ',?#code td:nth-child(2),?#sides td:nth-child(n+2),?#plain '{
 _pre-wrap;overflow-wrap:anywhere}
@@ -239,7 +239,7 @@ div.map{position:sticky;bottom:0;left:0;height:0}
 @media (prefers-reduced-motion:no-preference){?g.mark{transition:transform 160ms ease-out,opacity 160ms ease-out}
 ?mark{transition:background 160ms ease-out}}
 @media print{.pane{max-height:none!important;overflow:visible}?:is(button,select,input,.map,.axes){<none}
-?svg.scene{max-width:100%;overflow:hidden}.title{position:static}?#table:not(.code) :is(td,th){width:auto}
+?svg.scene{max-width:100%;overflow:clip}.title{top:auto}?#table:not(.code) :is(td,th){width:auto}
 ?td+td:not([data-sized]){min-width:0!important;_pre-wrap}}
 @container (min-width:641px) and (max-width:820px){?##plain :is(td,th):nth-child(2):nth-last-child(2){width:auto;_pre-wrap;min-width:calc(&middle + 20px)}}
 @container (max-width:640px){
