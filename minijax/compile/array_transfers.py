@@ -43,10 +43,7 @@ def device_put(
     TypeError for leaves that are no arrays.
     """
     if donate and may_alias:
-        raise ValueError(
-            "device_put got donate=True and may_alias=True: memory that is given away "
-            "is not shared. Leave one of them out."
-        )
+        raise ValueError("device_put takes donate=True or may_alias=True, not both.")
     leaves, tree = trees.tree_flatten(x)
     for leaf in leaves:
         get_aval(leaf)  # TypeError if it is not an array

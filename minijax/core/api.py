@@ -20,6 +20,7 @@ import numpy as np
 
 from . import autodiff, batching, dtypes, errors, shaping, signatures
 from .errors import api_boundary
+from .events import Hook
 from .language import AbstractValue, Jaxpr, ShapedArray, eval_jaxpr, get_aval
 from .rules import (
     AxisData,
@@ -136,9 +137,8 @@ def differentiated(
     flat_primals, in_tree = tree_flatten(primals)
     flat = FlatFunction(fun, in_tree, has_aux)
     info = signatures.lazy_debug_info(fun, in_tree, traced_for)
-    outs, jaxpr, residuals, nonzeros = autodiff.linearize(
-        flat, flat_primals, info, flat.aux
-    )
+    linearized = autodiff.linearize(flat, flat_primals, info, flat.aux)
+    outs, jaxpr, residuals, nonzeros = linearized
     in_avals = list(map(get_aval, flat_primals))
     out_avals = list(map(get_aval, outs))
     derivative = Derivative(
@@ -154,9 +154,8 @@ def linearize(fun: Callable, *primals: Any, has_aux: bool = False) -> tuple:
     The returned function maps tangents of `primals` to the tangent of the value. It
     does not run `fun` again and may be called many times.
     """
-    flat, outs, derivative, residuals = differentiated(
-        fun, primals, has_aux, "linearize"
-    )
+    found = differentiated(fun, primals, has_aux, "linearize")
+    flat, outs, derivative, residuals = found
     return flat.result(outs, functools.partial(derivative.push, residuals))
 
 
@@ -213,6 +212,15 @@ def _check_complex(name: str, values: str, dtype: Any) -> None:
         )
 
 
+@Hook
+def first_cotangent(aval: Any) -> Any:
+    """The 1 that `grad` pulls back from a value of this type.
+
+    `programs/sharding/reshard.py` attaches types that are reduced over mesh axes.
+    """
+    return scalar_like(aval, 1)
+
+
 def value_and_grad(
     fun: Callable,
     argnums: int | Sequence[int] = 0,
@@ -261,7 +269,7 @@ def value_and_grad(
         )
         _check_scalar_output(outs, flat.out_tree)
         check_grad_output("grad", holomorphic, outs[0])
-        one = scalar_like(get_aval(outs[0]), 1)
+        one = first_cotangent.run(get_aval(outs[0]))
         # The gradient of the identity is `one` itself, a plain number.
         gradient = tree_map_leaves(_as_array, derivative.pull(residuals, one))
         value, gradient, *aux = flat.result(outs, gradient[0] if single else gradient)

@@ -222,6 +222,13 @@ def _result(accumulator: Accumulator) -> Any:
     return instantiate(accumulator.freeze())
 
 
+def lies_as(expected: Any, actual: Any) -> bool:
+    """Whether a cotangent is cut as its type says, and an addend where that is one."""
+    if not hasattr(expected, "cut"):
+        return True
+    return typecompat(expected, expected.update(sharding=getattr(actual, "cut", None)))
+
+
 def _checked_cotangents(backward: Backward, out_ct: Any) -> list[Any]:
     """The leaves of a cotangent; ValueError unless it fits the value."""
     derivative = backward.derivative
@@ -235,16 +242,9 @@ def _checked_cotangents(backward: Backward, out_ct: Any) -> list[Any]:
         )
     for ct, aval in zip(cotangents, derivative.out_avals):
         expected, actual = aval.to_ct_aval(), get_aval(ct)
-        cut = getattr(actual, "cut", None)
-        cut_otherwise = hasattr(expected, "cut") and not typecompat(
-            expected, expected.update(sharding=cut)
-        )
-        if (actual.shape, actual.dtype) == (aval.shape, aval.dtype):
-            if not cut_otherwise:
-                continue  # an integer for an integer output: it counts as zero
-        if cut_otherwise or (
-            (expected.shape, expected.dtype) != (actual.shape, actual.dtype)
-        ):
+        # An integer for an integer output counts as zero.
+        kinds = [(one.shape, one.dtype) for one in (expected, aval)]
+        if not lies_as(expected, actual) or (actual.shape, actual.dtype) not in kinds:
             raise errors.value_error(
                 "unexpected JAX type (e.g. shape/dtype) for argument to VJP function: "
                 f"got {actual.str_short()}, but expected {expected.str_short()} "

@@ -500,6 +500,7 @@ jax.pmap(lambda a, b: a)(jnp.ones((4, 1)), there)
 
 # Where an Explicit mesh is in use, whose arrays are e = f32[8@x,4], f = f32[8,4@y].
 EXPLICITS = """
+jax.shard_map(lambda a: jax.grad(total_of_reduced)(jnp.ones(4)), out_specs=P())(e)
 e[:, :2] + f[:, :2]
 f[:, :2]
 f[:, :3]
@@ -693,6 +694,7 @@ def names(lib):
         "manual": kinds.AxisType.Manual,
         "on": lib.on,
         "on_y": lambda a: lib.lax.with_sharding_constraint(a, lib.on("y")),
+        "total_of_reduced": lambda a: lib.lax.pcast(a, "x", to="reduced").sum(),
         "doubled": mapped(lambda a: 2 * a, lib.P("x")),
         "added": mapped(lambda a, b: a + b, lib.P(), lib.P("x")),
         "kept": kept,

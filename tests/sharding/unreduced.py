@@ -57,6 +57,13 @@ def _several(**functions):
         CASES[name] = functools.partial(_run, function)
 
 
+def _own_rule(t, x, cotangent):
+    """The gradient of a sum whose own rule gives this cotangent."""
+    total = t.mj.custom_vjp(lambda x: x.sum())
+    total.defvjp(lambda x: (x.sum(), None), lambda _, ct: (cotangent((8, 8)),))
+    return t.mj.grad(total)(x)
+
+
 def _typed(**functions):
     """Cases of arrays, of which types, specs and values are told; also jitted."""
 
@@ -98,6 +105,11 @@ _typed(
     ),
     add=lambda t: t.u + t.u,
     add_reduced=lambda t: t.r + t.r,
+    gradient_at_reduced=lambda t: t.mj.grad(lambda r: (r * r).sum())(t.r),
+    gradient_of_sum_at_reduced=lambda t: t.mj.grad(lambda r: r.sum())(t.r),
+    gradient_through_reduced=lambda t: t.mj.grad(
+        lambda m: t.put(m, t.P(reduced={"x"})).sum()
+    )(t.m),
     mul_by_reduced=lambda t: t.u * t.r,
     reduced_mul=lambda t: t.r * t.u,
     mul_scalar_reduced=lambda t: t.r * 2.0,
@@ -140,6 +152,13 @@ _several(
     )(t.lib.numbers(8)),
     printed_array=lambda t: repr(t.u),
     mul_of_two_refused=lambda t: t.u * t.u,
+    whole_cotangent_refused=lambda t: t.mj.vjp(lambda r: r.sum(), t.r)[1](
+        t.jnp.ones(())
+    ),
+    own_rule_with_whole_cotangent_refused=lambda t: _own_rule(t, t.r, t.jnp.ones),
+    own_rule_with_other_cut_refused=lambda t: _own_rule(
+        t, t.a, lambda shape: t.put(t.jnp.ones(shape), t.P("y", None))
+    ),
     add_of_one_refused=lambda t: t.u + t.m,
     add_of_cut_refused=lambda t: t.r + t.a,
     dot_of_unreduced_refused=lambda t: t.jnp.dot(t.u, t.m),

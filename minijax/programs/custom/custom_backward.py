@@ -46,6 +46,7 @@ from minijax.programs.custom.custom_calls import (
 )
 from minijax.programs.rare.custom_remat import optimized_forward
 from minijax.support.tree_util import broadcast_prefix
+from minijax.transforms.pullbacks import lies_as
 from minijax.transforms.rematerialize import where
 from minijax.values.ref_avals import AbstractRef
 from minijax.values.symbolic_zeros import SymbolicZero
@@ -281,17 +282,15 @@ class _FlatBwd:
                 checked.append(Zero(expected))
                 continue
             actual = get_aval(ct)
-            if actual.shape != expected.shape:
+            if actual.shape != expected.shape or not lies_as(expected, actual):
                 raise ValueError(
                     f"{where}: expected output with aval {expected.str_short()} but "
                     f"got {actual.str_short()}: a cotangent has the shape of its "
-                    "argument."
+                    "argument, and is cut as that is."
                 )
             # Like JAX, accept any dtype if the argument has tangents.
-            if dtypes.is_float0(expected.dtype) or dtypes.is_float0(actual.dtype):
-                checked.append(Zero(expected))
-                continue
-            checked.append(ct)
+            zero = dtypes.is_float0(expected.dtype) or dtypes.is_float0(actual.dtype)
+            checked.append(Zero(expected) if zero else ct)
         return checked
 
 

@@ -113,13 +113,12 @@ def shard_map(
             f"`set`. Got type: {type(axis_names)}"
         )
     given = mesh
-    asked = frozenset(axis_names)
 
     @api_boundary
     @functools.wraps(f)
     def mapped(*args: Any) -> Any:
         mesh, taken = _mesh_of(given)
-        manual = asked or frozenset(mesh.axis_names) - taken
+        manual = frozenset(axis_names) or frozenset(mesh.axis_names) - taken
         if not manual <= {*mesh.axis_names}:
             raise errors.value_error(
                 f"`axis_names`={set(manual)} of shard_map must be a subset of "
@@ -166,9 +165,8 @@ def shard_map(
         closed = language.ClosedJaxpr(jaxpr)
         ((out_tree, outs),) = seen
         mapping.check_results(closed.out_avals, outs, check_vma)
-        results = shard_map_p.bind(
-            *consts, *leaves, jaxpr=closed, out_specs=tuple(outs), **params
-        )
+        params["out_specs"] = tuple(outs)
+        results = shard_map_p.bind(*consts, *leaves, jaxpr=closed, **params)
         return trees.tree_unflatten(out_tree, results)
 
     return mapped

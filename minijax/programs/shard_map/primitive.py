@@ -299,10 +299,8 @@ def _partial_eval_custom(saveable, unknown, inst, eqn) -> tuple:
     known_in, known_specs = where_not(unknown, eqn.invars), where_not(unknown, ins)
     known_out = where_not(unknown_out, eqn.outvars)
     known_out_specs = where_not(unknown_out, outs)
-    new_vars = [
-        language.Var(whole_type(aval, spec, mesh, manual))
-        for aval, spec in zip(known.out_avals, new_specs)
-    ]
+    pairs = zip(known.out_avals, new_specs)
+    new_vars = [language.Var(whole_type(*pair, mesh, manual)) for pair in pairs]
     taken = list(zip(known_in, known_specs))
     given = list(zip(known_out, known_out_specs))
     fresh = iter(zip(new_vars, new_specs))

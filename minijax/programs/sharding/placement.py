@@ -134,9 +134,8 @@ def lie_on_several(values: Sequence[Any]) -> bool:
     """
     places = placing.committed_places(values)
     devices = {device for place in places for device in place.device_set}
-    if len(devices) > 1 or any(map(is_spread, places)):
-        return True
-    return any(place.layout is not None for place in places)
+    spread = len(devices) > 1 or any(map(is_spread, places))
+    return spread or any(place.layout is not None for place in places)
 
 
 def _place_on_several(values: Sequence[Any]) -> tuple[Placement, bool, list[Any]]:
@@ -202,11 +201,8 @@ def _told(what: Any, devices: Sequence[Any]) -> str:
 
 def mesh_of(*shardings: Any) -> Mesh | None:
     """The first mesh with devices among those of the shardings."""
-    for sharding in shardings:
-        mesh = getattr(sharding, "mesh", None)
-        if isinstance(mesh, Mesh):
-            return mesh
-    return None
+    meshes = (getattr(sharding, "mesh", None) for sharding in shardings)
+    return next((mesh for mesh in meshes if isinstance(mesh, Mesh)), None)
 
 
 def with_devices(shardings: Sequence[Any], mesh: Mesh | None) -> list[Any]:

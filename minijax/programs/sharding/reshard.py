@@ -9,11 +9,12 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from minijax.core import errors, language
+from minijax.core import api, errors, language
 from minijax.core.array import Array
 from minijax.core.language import Primitive, ShapedArray, get_aval, register
 from minijax.core.rules import def_linear, instantiate
 from minijax.core.trees import tree_flatten
+from minijax.primitives.parallel.variation import words_in
 from minijax.programs.sharding import contexts
 from minijax.programs.sharding.constraints import constrain, refuse_empty
 from minijax.programs.sharding.cuts import cut_along
@@ -21,6 +22,7 @@ from minijax.programs.sharding.explicit_types import Cuts, full_spec, type_of
 from minijax.programs.sharding.placement import put_on_several
 from minijax.support.devices.shardings import (
     AxisType,
+    ManualSharding,
     Mesh,
     NamedSharding,
     PartitionSpec,
@@ -110,9 +112,8 @@ def _reshard_lowering(ctx: Any, x: Any, *, dst_sharding: Any, **_: Any) -> Any:
         # Else the compiler takes the operand for addends, too.
         own = ctx.avals_in[0].cut or NamedSharding(mesh, PartitionSpec())
         x = constrain(x, own)
-    if not mesh._any_axis_explicit:
-        return x
-    return constrain(x, dst_sharding, bool(mesh.auto_axes))
+    explicit = mesh._any_axis_explicit
+    return constrain(x, dst_sharding, bool(mesh.auto_axes)) if explicit else x
 
 
 # ----------------------------------------------------------------------------------
@@ -196,6 +197,20 @@ def _given_or_passed(given: Any, name: str, what: str, kwargs: dict) -> Any:
     return kwargs.pop(name) if given is None else given
 
 
+@api.first_cotangent.attach
+def _first_cotangent(aval: Any) -> Any:
+    """1 in all: one device alone has it where cotangents are addends."""
+    one, cut = api.first_cotangent.default(aval), aval.to_ct_aval().cut
+    if not any(words_in(cut)):
+        return one
+    if isinstance(cut, ManualSharding):
+        raise errors.value_error(
+            f"grad of a value of type {aval.str_short()} in shard_map: cotangents are "
+            "addends. `lax.pcast` it to 'varying', and add it up: `lax.psum`."
+        )
+    return reshard(one, cut)
+
+
 def _on_mesh(values: Any, mesh: Any) -> Any:
     """The values with types of a mesh some of whose axes have become Auto."""
 
@@ -203,8 +218,8 @@ def _on_mesh(values: Any, mesh: Any) -> Any:
         aval = get_aval(leaf)
         if not isinstance(aval, ShapedArray):
             return leaf
-        spec = PartitionSpec(*cut_along(aval, mesh.explicit_axes))
-        sharding = NamedSharding(mesh, spec)
+        parts = cut_along(aval, mesh.explicit_axes)
+        sharding = NamedSharding(mesh, PartitionSpec(*parts))
         return reshard_p.bind(leaf, dst_sharding=sharding, concrete_mesh=None)
 
     return tree_map(moved, values)
@@ -259,6 +274,5 @@ def changes_type(value: Any, place: Any) -> bool:
         return mesh._any_axis_explicit
     if not isinstance(place, NamedSharding) or not place.mesh._any_axis_explicit:
         return False
-    return language.state.trace is not language.eval_trace or not isinstance(
-        place.mesh, Mesh
-    )
+    traced = language.state.trace is not language.eval_trace
+    return traced or not isinstance(place.mesh, Mesh)

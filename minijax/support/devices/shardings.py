@@ -214,11 +214,13 @@ class NamedSharding(ShardingOfSeveral):
     def separates(one: NamedSharding | None, other: NamedSharding | None) -> bool:
         """Whether two types that differ in this alone may not stand for each other.
 
-        What is on no mesh goes with any, and so do parts that the compiler chooses.
+        What is on no mesh goes with any but addends and values that are reduced, and so
+        do parts that the compiler chooses.
         """
         kinds = {type(cut) for cut in (one, other)}
         if one is None or other is None or ManualSharding in kinds:
-            return ManualSharding in kinds
+            spec = (one or other).spec  # type: ignore[union-attr]
+            return ManualSharding in kinds or bool(spec.unreduced or spec.reduced)
         return one.mesh._any_axis_explicit or other.mesh._any_axis_explicit
 
     def dual(self) -> NamedSharding:
