@@ -199,6 +199,12 @@ CALLS = {
         TypeError,
         "names as axis_names, got 7",
     ),
+    "approx k": (lambda: lax.approx_max_k(V, "a"), TypeError, "integer: k and"),
+    "bucket_size": (
+        lambda: minijax.ops.segment_sum(V, V.astype(int), bucket_size="a"),
+        TypeError,
+        "not an integer: bucket_size",
+    ),
     "partition": (lambda: minijax.P([{}]), TypeError, "axes must be names of axes"),
     "rule of each": (
         lambda: minijax.custom_jvp(abs).defjvps(7),

@@ -77,7 +77,7 @@ def _segment_reduction(
                     "result with device_put."
                 )
             # Neighbours go to the same bucket: short sums first, then the sum of those.
-            buckets = -(-ids.size // bucket_size)
+            buckets = -(-ids.size // static_index(bucket_size, "bucket_size"))
             empty = creation.full((buckets, *shape), neutral, dtype=rows.dtype)
             bucket = ufuncs.floor_divide(creation.arange(ids.shape[0]), bucket_size)
             out = update(empty, (bucket, ids[None, :]), rows)

@@ -19,8 +19,8 @@ from minijax.core.rules import Zero, scalar_like, zero_tangent_of
 from minijax.primitives import families
 from minijax.primitives.elementwise import comparing, complex_numbers
 from minijax.primitives.index import gathering
-from minijax.primitives.shape import broadcasting
-from minijax.primitives.shape.squeezing import canonicalize_axis, expand_dims, flag_of
+from minijax.primitives.shape import broadcasting, squeezing
+from minijax.primitives.shape.squeezing import canonicalize_axis, expand_dims
 
 # ----------------------------------------------------------------------------------
 # sort
@@ -185,7 +185,7 @@ def sort(
             f"{len(operand)}."
         )
     dimension = canonicalize_axis(dimension, get_aval(operand[0]).ndim)
-    stable = flag_of(is_stable, "is_stable", strict=True)
+    stable = squeezing.flag_of(is_stable, "is_stable", strict=True)
     return tuple(
         sort_p.bind(*operand, dimension=dimension, is_stable=stable, num_keys=num_keys)
     )
@@ -339,6 +339,7 @@ def _approx_top_k_lowering(ctx, x, *, reduction_dimension, is_max_k, **_) -> Any
 
 def _approximate(is_max_k: bool, x: Any, k: int, axis: int, *options: Any) -> Any:
     names = "recall_target", "reduction_input_size_override", "aggregate_to_topk"
+    k, axis = squeezing.indices_of((k, axis), "k and reduction_dimension")
     params = {"k": k, "reduction_dimension": axis, **dict(zip(names, options))}
     return approx_top_k_p.bind(x, is_max_k=is_max_k, **params)
 

@@ -41,9 +41,7 @@ def _types(*avals: ShapedArray, jaxpr: Jaxpr, consts: tuple, **params) -> list:
     operands, starts = halves(avals)
     if any(start.shape for start in starts):
         shapes = [start.shape for start in starts]
-        raise TypeError(
-            f"reduce_window expected init_values to be scalars, got {shapes}"
-        )
+        raise TypeError(f"reduce_window takes scalars as init_values, got {shapes}")
     for operand, start in zip(operands, starts):
         if operand.dtype != start.dtype:
             raise TypeError(
