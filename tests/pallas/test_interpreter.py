@@ -1,6 +1,7 @@
 """The teaching interpreter: values of the table, and what it finds in wrong kernels."""
 
 import linecache
+import tempfile
 
 import numpy as np
 import pytest
@@ -64,7 +65,7 @@ def test_race_between_two_programs(capsys):
 
 def test_a_line_of_a_notebook():
     text = "def kernel(x_ref, o_ref):\n    o_ref[...] = x_ref[...]\n"
-    path = "/tmp/ipykernel_77/1234.py"
+    path = f"{tempfile.gettempdir()}/ipykernel_77/1234.py"
     linecache.cache[path] = len(text), None, text.splitlines(True), path
     names: dict = {}
     exec(compile(text, path, "exec"), names)
