@@ -229,15 +229,13 @@ class Drawing:
 
 
 def box_of(part: Part, long: float, high: float = BAR) -> list[Drawn]:
-    """Returns a part of a bar, with its name where there is room."""
+    """Returns a part of a bar, with its name where there is room, or its first word."""
     ink, wash = part.role or "line", f"{part.role}-wash" if part.role else "panel"
     drawn = [rect(0.5, 0, long - 1, high, wash, ink, 1.2, "3 2.5" if part.dash else "")]
-    name = part.said
-    while name and text_width(name, 11) > long - 6:
-        name = name[:-1]
-    if name and (name == part.said or len(name) >= 4):
-        said = name if name == part.said else name[:-1] + "."
-        drawn.append(words(long / 2, BAR / 2 + 4, said, "text", 11, "middle"))
+    for said in dict.fromkeys((part.said, part.said.partition(" ")[0])):
+        if said and text_width(said, 11) <= long - 6:
+            drawn.append(words(long / 2, BAR / 2 + 4, said, "text", 11, "middle"))
+            break
     return drawn
 
 

@@ -90,6 +90,9 @@ class TreeView(View):
             side = ONE_SIDED.get(node.change, "")
             note = Piece("; ".join(filter(None, [side, node.note])))
             note.role = "miss" if node.note else "constant" if side else ""
+            shown = self.array(node, number)
+            if shown and note.text:
+                shown.append(Piece("; "))
             look = {"add": "add", "del": "del", "changed": "miss"}.get(node.change, "")
             rows.append(
                 Row(
@@ -98,7 +101,7 @@ class TreeView(View):
                         [type_piece],
                         [Piece(size, "size")],
                         self.bar(node, most),
-                        [*self.array(node, number), note],
+                        [*shown, note],
                     ],
                     keys=[f"n{number}"],
                     go=number,
@@ -122,7 +125,7 @@ class TreeView(View):
         """Returns an array drawn, and what it holds in words."""
         if node.held is None or not node.held.rows:
             return []
-        told = f"  {node.held.told}  "
+        told = f"  {node.held.told}"
         return [Piece("", f"array {number}"), Piece(told, "constant")]
 
     def bar(self, node: Node, most: int) -> list[Piece]:

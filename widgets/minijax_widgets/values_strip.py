@@ -176,9 +176,12 @@ class Strip:
         said = short_name(name, max(4, letters))
         if kind and len(said) + 1 + len(kind) <= letters:
             said = f"{said}:{kind}"
-        title = words(wide / 2, 13, said, size=12, anchor="middle", mono=True)
         values = self.values.get(name)
+        w, h = self.size(name, wide) if values else (0.0, 32.0)
         middle = self.above + (tall - self.above) / 2
+        # Where the name's line begins: it stands at the cells.
+        top = middle - h / 2 - self.above
+        title = words(wide / 2, top + 13, said, size=12, anchor="middle", mono=True)
         if not values:
             told = "keys" if "key<" in kind else "no values"
             w = text_width(told, 12) + 24
@@ -196,9 +199,8 @@ class Strip:
                 if told != (block := told.removeprefix("reduced: means of ")):
                     short = f"{block.replace(' x ', 'x')} means"
                 short = fitting(short, wide - 4)
-            drawn.append(words(wide / 2, 29, short, "constant", 11, "middle"))
+            drawn.append(words(wide / 2, top + 29, short, "constant", 11, "middle"))
         exact = flow and not any(map(self.reduced, [name, *flow.reads]))
-        w, h = self.size(name, wide)
         at = (wide - w) / 2, middle - h / 2
         each = w / len(values[0]), h / len(values)
         product = "|".join(["", *flow.reads]) if flow and exact and flow.product else ""
