@@ -23,12 +23,12 @@ function hash(text) {
 
 // Names of our own properties, which neither a frame's JSON nor the document has: short.
 const OWN =
-  /^(state|stage|goTo|scrollToLit|choose|remember|relight|reveal|shown|folded|hits|hit|countLeft|near|say|drawing|holder|small|section|folds|timer|parts|step|group|mark|svg|over|root|options|onChange|frame|tokens|body|main|least|likes|before|selected|lastStep|faint|moved)$/;
+  /^(state|stage|goTo|scrollToLit|choose|remember|relight|reveal|shown|folded|hits|hit|countLeft|near|say|drawing|holder|small|section|folds|timer|parts|step|group|mark|svg|over|root|options|onChange|frame|tokens|body|main|least|likes|before|selected|lastStep|faint|moved|rest|letters|widths)$/;
 
 // The rules of the style sheet need no line ends, and signs stand for their words.
 function shortened(rules, words) {
   for (const [sign, ...word] of words) {
-    if (!/[A-Z]/.test(sign)) continue;
+    if (!/[A-ZÀ-Ê]/.test(sign)) continue;
     if (rules.replace(/\$\{\w+\}/g, "").includes(sign)) throw new Error(`the rules hold a ${sign}, which is a sign`);
     rules = rules.replaceAll(word.join(""), sign);
   }

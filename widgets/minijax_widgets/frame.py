@@ -28,7 +28,7 @@ from minijax_widgets.glyph import (
     told_only,
     words,
 )
-from minijax_widgets.legend import legend
+from minijax_widgets.legend import legend, scenes_of
 from minijax_widgets.scene import Drawings, Scene, svg_file
 from minijax_widgets.style import CODE, LIGHT, PALETTE, TEXT
 
@@ -39,6 +39,9 @@ LIVE_SCALE = 0.45
 LARGER_SCALE = 0.9
 # A browser shows this many rows of a static frame without delay.
 STATIC_ROWS = 60
+# A picture of more marks has them as JSON of their own: the player reads them when it
+# draws it, and a page draws one of a pane's layouts.
+MANY_MARKS = 100
 # With what the role of a sign begins.
 SIGN = "sign "
 # Letters that turn the text after them around, or hide it, are shown as a sign: one for
@@ -278,7 +281,7 @@ class Frame:
 
     def to_json(self) -> str:
         """Returns the frame as the player's JSON."""
-        page = {
+        page: dict[str, Any] = {
             "kind": self.kind,
             "call": self.call,
             "headline": self.headline,
@@ -296,8 +299,11 @@ class Frame:
             ],
         )
         page |= told_only(legend=legend(page, self.meanings))
-        text = json.dumps(page, ensure_ascii=False, separators=(",", ":"))
-        return text.translate(UNSEEN)
+        for pane in page["panes"]:
+            for scene in scenes_of(pane):
+                if len(scene["marks"]) > MANY_MARKS:
+                    scene["packed"] = as_json(scene.pop("marks"))
+        return as_json(page).translate(UNSEEN)
 
     def live_glyphs(self) -> dict[str, Any]:
         """Returns a small glyph for each array that a name holds in some step."""
@@ -379,6 +385,11 @@ class Frame:
         height = y + MARGIN
         page = svg_file(width, height, "".join(made), self.headline, dark)
         return page.translate(UNSEEN)
+
+
+def as_json(page: Any) -> str:
+    """Returns JSON without spaces."""
+    return json.dumps(page, ensure_ascii=False, separators=(",", ":"))
 
 
 def shape_of_type(text: str) -> tuple[int, ...] | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +20,7 @@ from minijax_widgets.glyph import (
     LEAST_TEXT,
     Drawn,
     line,
+    numeral,
     path,
     rect,
     stripes,
@@ -32,6 +33,9 @@ from minijax_widgets.view import cut
 # An array is drawn with at most so many blocks along a side, the grid with twice that.
 MOST_CELLS = 16
 LEAST_CELL = 10.0
+# How round the corners of a block are, and how a path goes around one.
+ROUND = 1.5
+CORNER = f"{ROUND} {ROUND} 0 0 1"
 # The values of an array stand in its picture as numbers up to so many columns.
 MOST_WRITTEN = 8
 # A block far outside of its array is drawn at most so far from it.
@@ -113,8 +117,7 @@ class Tiles:
             return 1
         n = operand.shape[axis]
         size = max(1, operand.block[axis])
-        aligned = all(start[axis] % size == 0 for start in operand.starts)
-        tile = size if aligned else 1
+        tile = size if not operand.starts or operand.aligned[axis] else 1
         return tile * max(1, math.ceil(math.ceil(n / tile) / most))
 
     @property
@@ -156,7 +159,7 @@ class Tiles:
         """Returns how far a block reaches below the array, in the picture."""
         if self.rank < 2:
             return 0.0
-        last = max(start[-2] for start in self.operand.starts)
+        last = int(self.operand.places[:, -2].max())
         beyond = last / self.rows_n * self.h + self.window[1] - self.h
         return min(max(0.0, beyond), MOST_BEYOND)
 
@@ -195,18 +198,36 @@ class Tiles:
 
 
 def cell_parts(w: float, h: float, count: int) -> Parts:
-    """Returns a block: 0 is not yet used, 1 was, more: copied so often."""
-    if min(w, h) < LEAST_CELL:  # lines would cover what they cut
-        return [rect(0, 0, w, h, "constant-wash" if count else "base", round_by=0)]
-    w, h = w - 1, h - 1
+    """Returns a block on the ground of all: 0 is not yet used, which the ground shows,
+    1 was, more: copied so often."""
     if not count:
-        return [rect(0, 0, w, h, "base", "line", 0.8, "2 2", 1.5)]
-    made = [rect(0, 0, w, h, "constant-wash", "line", 0.8, "2 2", 1.5)]
+        return []
+    if min(w, h) < LEAST_CELL:  # lines would cover what they cut
+        return [rect(0, 0, w, h, "constant-wash", round_by=0)]
+    w, h = w - 1, h - 1
+    made = [rect(0, 0, w, h, "constant-wash", "line", 0.8, "2 2", ROUND)]
     said = f"x{count}"
     if count > 1 and text_width(said, LEAST_TEXT) + 2 <= w and h >= 14:
         made.append(
             words(w / 2, h / 2 + 4, said, "constant", LEAST_TEXT, "middle", 600)
         )
+    return made
+
+
+def ground_parts(w: float, h: float, boxes: Iterable[Sides]) -> Parts:
+    """Returns the ground of an array, with the blocks that nobody has used yet."""
+    made = [rect(0, 0, w, h, "base", round_by=0)]
+    lines = [
+        f"M{numeral(x + ROUND)} {numeral(y)}"
+        f"h{numeral(wide - 1 - 2 * ROUND)}a{CORNER} {ROUND} {ROUND}"
+        f"v{numeral(high - 1 - 2 * ROUND)}a{CORNER} -{ROUND} {ROUND}"
+        f"h-{numeral(wide - 1 - 2 * ROUND)}a{CORNER} -{ROUND} -{ROUND}"
+        f"v-{numeral(high - 1 - 2 * ROUND)}a{CORNER} {ROUND} -{ROUND}z"
+        for x, y, wide, high in boxes
+        if min(wide, high) >= LEAST_CELL
+    ]
+    if lines:
+        made.append(path("".join(lines), "line", 0.8, dash="2 2"))
     return made
 
 
@@ -453,8 +474,11 @@ def draw_cells(
 ) -> None:
     """Draws the blocks, each with what it looks like from which step on."""
     drawn = functools.cache(cell_parts)
-    for row, column in tiles.cells():
-        left, low, w, h = tiles.box(row, column)
+    boxes = {cell: tiles.box(*cell) for cell in tiles.cells()}
+    if operand.starts:
+        ground = ground_parts(tiles.w, tiles.h, boxes.values())
+        scene.drawn(x, top, tiles.w, tiles.h, ground, label="")
+    for (row, column), (left, low, w, h) in boxes.items():
         looks = uses.turns.get((row, column), [])
         scene.drawn(
             x + left,

@@ -9,6 +9,7 @@ positions, but for what `moves` and `turns` say.
 from __future__ import annotations
 
 import base64
+import functools
 import itertools
 import math
 from collections.abc import Iterable, Sequence
@@ -151,12 +152,6 @@ class Mark:
             if start <= step:
                 drawn = turned
         return drawn
-
-    def drawings(self) -> dict[int, list[Drawn]]:
-        """Returns all that it is drawn as, by identity: marks share drawings."""
-        found = {id(drawn): drawn for _, drawn in self.turns}
-        found[id(self.drawn)] = self.drawn
-        return found
 
 
 def key_list(key: str | Iterable[str]) -> list[str]:
@@ -613,28 +608,39 @@ class Scene:
         # By identity: marks share drawings.
         ends: dict[int, float] = {}
 
-        def end(mark: Mark) -> float:
-            found = []
-            for at, drawn in mark.drawings().items():
-                if at not in ends:
-                    ends[at] = max(map(right_end, drawn), default=-math.inf)
-                found.append(ends[at])
-            return max([mark.x, *(x for _, x, _ in mark.moves)]) + max(found)
+        def end(drawn: list[Drawn]) -> float:
+            found = ends.get(id(drawn))
+            if found is None:
+                found = max(map(right_end, drawn), default=-math.inf)
+                ends[id(drawn)] = found
+            return found
 
-        self.width = room + max(map(end, self.marks))
+        def reach(mark: Mark) -> float:
+            x = max([x for _, x, _ in mark.moves], default=mark.x)
+            widest = max([end(drawn) for _, drawn in mark.turns], default=-math.inf)
+            return max(x, mark.x) + max(widest, end(mark.drawn))
+
+        self.width = room + max(map(reach, self.marks))
 
     def to_json(self, drawings: Drawings | None = None) -> dict[str, Any]:
         """Returns the scene as the player takes it; its marks name `drawings`, which
         stand in the scene itself if none are given."""
         of = (own := Drawings() if drawings is None else drawings).number
+        # Marks stand in rows: few places differ.
+        short = functools.cache(lambda place: rounded(float(place)))
+        # By identity: marks share what lights up around them.
+        halos: dict[int, int] = {}
         marks = []
         for mark in self.marks:
-            place = {"x": rounded(float(mark.x)), "y": rounded(float(mark.y))}
+            around = mark.halo and halos.get(id(mark.halo))
+            if mark.halo and around is None:
+                around = halos[id(mark.halo)] = own.number_of([mark.halo])
+            place = {"x": short(mark.x), "y": short(mark.y)}
             page = (
                 place
                 | {"d": of(mark.drawn)}
                 | told_only(
-                    h=own.number_of([mark.halo]) if mark.halo else None,
+                    h=around,
                     k=mark.keys,
                     l=mark.label,
                     at=mark.at or None,
@@ -642,10 +648,7 @@ class Scene:
                     go=mark.go,
                     o=mark.opens,
                     t=mark.tell,
-                    m=[
-                        [n, rounded(float(x)), rounded(float(y))]
-                        for n, x, y in mark.moves
-                    ],
+                    m=[[n, short(x), short(y)] for n, x, y in mark.moves],
                     v=[[step, of(drawn)] for step, drawn in mark.turns],
                 )
             )
@@ -664,7 +667,9 @@ class Scene:
         """Returns the size of its smallest letters, None without any."""
         every: dict[int, list[Drawn]] = {}
         for mark in self.marks:
-            every |= mark.drawings()
+            every[id(mark.drawn)] = mark.drawn
+            for _, drawn in mark.turns:
+                every[id(drawn)] = drawn
         parts = itertools.chain.from_iterable(every.values())
         sizes = (part.has["font-size"] for part in parts if part.tag == "text")
         return min(sizes, default=None)
@@ -718,6 +723,7 @@ def bend_between(start: Point, end: Point, curve: str) -> tuple[Point, Point]:
     return (x, (y + to_y) / 2), (to_x, (y + to_y) / 2)
 
 
+@functools.lru_cache(4096)
 def halo(x: float, y: float, w: float, h: float) -> Drawn:
     """Returns what lights up around a mark; it is also where a pointer finds it."""
     return rect(x - HALO, y - HALO, w + 2 * HALO, h + 2 * HALO, "halo", round_by=4)

@@ -55,9 +55,20 @@ class Operand:
         return bool(self.starts) and self.space not in UNMOVED
 
     @functools.cached_property
+    def places(self) -> np.ndarray:
+        """Where the block of each program starts: a row for each program."""
+        return np.reshape(self.starts, (len(self.starts), -1)).astype(int)
+
+    @functools.cached_property
+    def aligned(self) -> list[bool]:
+        """For each axis whether all blocks start at multiples of their size."""
+        sizes = np.maximum(1, np.array(self.block, int))
+        return (self.places % sizes == 0).all(0).tolist() if self.starts else []
+
+    @functools.cached_property
     def insides(self) -> np.ndarray:
         """For each program and axis: where its block starts and stops in the array."""
-        starts = np.reshape(self.starts, (len(self.starts), -1)).astype(int)
+        starts = self.places
         shape = np.array(self.shape, int)  # also of a scalar
         low = np.clip(starts, 0, shape)
         stop = np.minimum(starts + np.array(self.block, int), shape)

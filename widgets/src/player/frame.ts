@@ -66,6 +66,8 @@ export interface Scene {
   /** The size of its smallest letters. */
   f?: number;
   marks: SceneMark[];
+  /** The marks as JSON instead, of a picture of many: layouts that are not drawn need none. */
+  packed?: string;
   /** A timeline on a canvas (`timeline/`): for each bar its start, length, row, height in
    *  rows, role, step and name; and how its sentence goes on. */
   bars?: {

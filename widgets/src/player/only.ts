@@ -105,7 +105,7 @@ export function huesOfLines(frame: Frame): Map<string, number> {
   const lines = new Set<string>();
   for (const { kind, rows } of frame.panes) {
     if (kind !== "listing") continue;
-    for (const row of rows) for (const key of row.k ?? []) if (/^l\d+:\d+$/.test(key)) lines.add(key);
+    for (const row of rows) for (const key of row.k ?? []) if (key[0] === "l" && /^l\d+:\d+$/.test(key)) lines.add(key);
   }
   if (lines.size < 2) return new Map();
   // The browser's own order of words takes as long as the picture, the first time.

@@ -8,9 +8,9 @@ import { ScenePane, inlineGlyph, numberAt } from "./scene";
 import { icon } from "./icons";
 import { choices, huesOfLines, linesOfSteps, type Choice, type Only } from "./only";
 import { tokens, type Token } from "./python";
-import { MANY_ROWS, State, cellText, children, columnWidths, clamp, jumped, leastWidth, naturalWidth, rowText, type Hit } from "./state";
+import { MANY_ROWS, State, cellText, children, columnWidths, clamp, jumped, leastWidth, naturalWidth, rolesOf, rowText, type Hit } from "./state";
 import { RULES } from "./style";
-import { abs, max, min, round } from "./numbers";
+import { max, min, round } from "./numbers";
 
 /** What the page's scripts know of each other; the build declares the name. */
 declare const minijaxPlayer: { Bars: typeof ScenePane };
@@ -43,6 +43,13 @@ function hang(cell: HTMLElement, pieces: Piece[]): void {
 /** Whether a cell says a size. */
 function isSized(pieces: Piece[]): boolean {
   return pieces.some(([, role]) => role === "size");
+}
+
+/** Room for so many rows. */
+function room(rows: number): HTMLTableRowElement {
+  const made = element("tr");
+  made.style.height = `${rows * ROW}px`;
+  return made;
 }
 
 /** Says what an element is for, to the pointer and to a screen reader. */
@@ -166,8 +173,10 @@ export class Player {
       colours.append(entry);
     }
     if (colours.childElementCount) this.#help.append(colours);
-    // Only now is it known how much room each pane has.
+    // Only now is it known how much room each pane has; it does not depend on rows, which
+    // cost where it is measured.
     for (const scene of this.#scenes) scene.choose();
+    this.#panes.forEach((_, index) => this.#showRows(index));
     if (frame.live !== undefined) {
       this.#strip = element("div", "mj-strip");
       root.append(this.#strip);
@@ -391,7 +400,7 @@ export class Player {
     if (pane.title) section.append(element("div", "mj-title", pane.title));
     const table = element("table", `mj-table mj-${pane.kind}`);
     if (pane.kind === "table") flag(table, "plain");
-    flag(table, "sized", pane.rows.some((row) => row.c.some(isSized)));
+    flag(table, "sized", rolesOf(pane).has("size"));
     if (!["listing", "code", "tiles"].includes(pane.kind)) flag(table, "grid");
     const widths = columnWidths(pane);
     flag(table, "pair", widths.length === 3 && widths[0]! > 24);
@@ -434,7 +443,7 @@ export class Player {
     };
     this.#panes.push(drawn);
     this.#hues ??= huesOfLines(this.frame);
-    this.#showRows(index);
+    body.append(room(this.state.shown(index).filter(Boolean).length));
     return section;
   }
 
@@ -456,8 +465,8 @@ export class Player {
     return this.frame.steps[this.state.step]?.detail ?? "";
   }
 
-  /** Where rows of a pane stand that the step needs. */
-  #needed(index: number, shown: number[]): number[] {
+  /** Which of the rows that are shown stand near to one that the step needs. */
+  #needed(index: number, shown: number[]): boolean[] {
     const { step } = this.state;
     const { on = [], marks = [] } = this.frame.steps[step] ?? {};
     const rows = on.map((key) => this.#firstRow(index, key));
@@ -467,7 +476,9 @@ export class Player {
       if (at! <= step) newest = row;
     });
     const places = [newest, ...rows].map((row) => shown.indexOf(row)).filter((place) => place >= 0);
-    return places.length ? places : [0];
+    const near: boolean[] = Array(shown.length).fill(false);
+    for (const at of places.length ? places : [0]) near.fill(true, max(0, at - NEAR_ROWS), at + NEAR_ROWS + 1);
+    return near;
   }
 
   /** Puts the visible rows into the document, making those that were never shown; into the
@@ -478,28 +489,24 @@ export class Player {
     const shown = this.state.shown(index).flatMap((isShown, number) => (isShown ? number : []));
     const near = this.#late && this.#needed(index, shown);
     const made: HTMLTableRowElement[] = [];
-    let left = 0;
-    const leave = (): void => {
-      if (!left) return;
-      const room = element("tr");
-      room.style.height = `${left * ROW}px`;
-      made.push(room);
-      left = 0;
+    let next = 0;
+    const leave = (place: number): void => {
+      if (place > next) made.push(room(place - next));
+      next = place + 1;
     };
     shown.forEach((number, place) => {
-      if (near?.every((at) => abs(at - place) > NEAR_ROWS)) {
-        left++;
+      if (near && !near[place]) {
         this.#late!.add(index);
         return;
       }
-      leave();
+      leave(place);
       let row = drawn.rows[number];
       if (!row) row = drawn.rows[number] = this.#drawRow(drawn, index, number);
       const button = row.querySelector<HTMLButtonElement>(".mj-fold");
       if (button) set(button, "aria-expanded", !folded.has(number));
       made.push(row);
     });
-    leave();
+    leave(shown.length);
     drawn.body.replaceChildren(...made);
   }
 
@@ -524,7 +531,7 @@ export class Player {
     const depth = row.d ?? 0;
     const { kind } = drawn.pane;
     row.c.forEach((pieces, column) => {
-      const cell = element("td", column > drawn.main ? "mj-rail" : "");
+      const cell = element("td", column > drawn.main ? "mj-rail" : column ? "" : "mj-edge");
       cell.toggleAttribute("data-sized", isSized(pieces));
       // Narrow pages show the second of two programs, the first where there is none.
       cell.toggleAttribute("data-other", kind === "sides" && column === 1 && !!cellText(row.c[2]));
@@ -614,7 +621,7 @@ export class Player {
   #drawPiece(piece: Piece): Node {
     const [text, role, key, flags, link] = piece;
     if (!role && !key) {
-      const parts = document.createDocumentFragment();
+      const parts = new DocumentFragment();
       parts.append(...breakable(text));
       return parts;
     }
@@ -642,7 +649,7 @@ export class Player {
 
   /** What stands in brackets, as `...` until it is asked for. */
   #drawParameters(text: string): Node {
-    const parts = document.createDocumentFragment();
+    const parts = new DocumentFragment();
     const made = element("span", "mj-params");
     made.title = text.trim();
     // Lines hang below the first by as much as all that wrap.
@@ -652,9 +659,7 @@ export class Player {
   }
 
   #hasParameters(): boolean {
-    return this.frame.panes.some((pane) =>
-      pane.rows.some((row) => row.c.some((cell) => cell.some((piece) => piece[1] === "params"))),
-    );
+    return this.frame.panes.some((pane) => rolesOf(pane).has("params"));
   }
 
   #remember(key: string, made: Element): void {
@@ -684,7 +689,7 @@ export class Player {
     }
     for (const { at, row } of this.#rowSteps) flag(row, "later", at > state.step);
     for (const scene of this.#scenes) scene.step(first);
-    for (const made of this.#lit) made.classList.remove("mj-on", "mj-rel", "mj-def", "mj-use");
+    for (const made of this.#lit) made.classList.remove("mj-on", "mj-rel", "mj-def", "mj-use", "mj-lit");
     this.#lit = [];
     for (const [drawn, row] of this.#marked) this.#mark(drawn, row);
     this.#marked = [];
@@ -738,10 +743,12 @@ export class Player {
     this.#lit.push(made);
   }
 
-  /** Lights a name, as a definition or a use; whether it was one. */
+  /** Lights a name, as a definition or a use, and the text of a source line's row; whether
+   *  it was a name. */
   #lightName(made: Element): boolean {
     const { key, defines } = (made as HTMLElement).dataset;
     if (key !== undefined) flag(made, defines === undefined ? "use" : "def");
+    else if (made.matches(".mj-line")) flag(made, "lit");
     return key !== undefined;
   }
 
@@ -1139,7 +1146,7 @@ export class Player {
   }
 
   #hoverKeys(keys: string[]): void {
-    for (const made of this.#near) made.classList.remove("mj-near", "mj-def", "mj-use");
+    for (const made of this.#near) made.classList.remove("mj-near", "mj-def", "mj-use", "mj-lit");
     this.#near = [];
     for (const key of keys) {
       for (const made of this.#byKey.get(key) ?? []) {

@@ -100,6 +100,23 @@ test("marks say what they are, and text stays text", () => {
   expect(mark(2).querySelector("b")).toBeNull();
 });
 
+test("marks may come as JSON; those that show nothing come later, each in its place", () => {
+  const marks = [scene.marks[0], { x: 0, y: 0, d: 4, h: 0, go: 2, v: [[2, 1]] }, scene.marks[2]];
+  const packed = { ...scene, marks: [], packed: JSON.stringify(marks) };
+  const pane = { ...frame.panes[0]!, scene: packed, draws: [...draws, []] };
+  root.className = "minijax-view";
+  player = new Player(root, { ...frame, panes: [pane] });
+  const numbers = (): (string | undefined)[] =>
+    [...root.querySelectorAll<SVGGElement>("svg.mj-scene > g")].map(({ dataset }) => dataset["mark"]);
+  expect(numbers()).toEqual(["0", "2"]);
+  expect(mark(0).classList.contains("mj-on")).toBe(true);
+  player.goTo(1);
+  expect(numbers()).toEqual(["0", "1", "2"]);
+  expect(mark(1).children.length).toBe(1);
+  player.goTo(2);
+  expect(mark(1).children.length).toBe(2);
+});
+
 test("no text is shrunk below 11 pixels to fit", () => {
   expect(leastFit(scene) * 13).toBeCloseTo(11);
   expect(leastFit({ ...scene, f: 11 })).toBe(1);

@@ -120,6 +120,12 @@ export function drawParts(parts: Drawing[]): SVGElement[] {
   });
 }
 
+/** Copies of parts. Those of a copy share what is written of their style, which a browser
+ *  works out once. */
+function cloned(parts: SVGElement[]): SVGElement[] {
+  return parts.map((part) => part.cloneNode(true) as SVGElement);
+}
+
 /** The numbers of an array that is drawn as cells, row by row. */
 function table(made: SVGElement): string[][] {
   return made.dataset.v!.split(";").map((row) => row.split(" "));
@@ -175,6 +181,9 @@ interface Layout {
   shown: Shown[];
   /** The marks, until they stand in the picture. */
   marks: DocumentFragment;
+  /** Adds what nobody sees in the first picture: marks that show nothing at its step, and
+   *  what lights up around those that are not lit. */
+  rest: () => void;
 }
 
 export class ScenePane {
@@ -227,13 +236,13 @@ export class ScenePane {
     this.#now.svg.removeAttribute("hidden");
     // Its size does not depend on its marks, which cost where it is measured.
     this.#resize();
+    // At first the player shows the step afterwards.
+    if (!again) return;
     if (other) {
-      this.#now.svg.append(this.#now.marks);
       this.step(true);
-      if (again) this.stage.relight();
+      this.stage.relight();
     }
-    // At first the player lights the step afterwards.
-    if (again) this.scrollToLit(true);
+    this.scrollToLit(true);
   }
 
   /** The widest layout that fits; the narrow one if none does. */
@@ -253,8 +262,9 @@ export class ScenePane {
     // Marks share drawings: a copy is made sooner.
     const known: SVGElement[][] = [];
     const copies = (drawing: number): SVGElement[] =>
-      (known[drawing] ??= drawParts(this.pane.draws![drawing]!)).map((part) => part.cloneNode(true) as SVGElement);
-    const halo = (group: SVGGElement, drawing: number): void => {
+      cloned((known[drawing] ??= cloned(drawParts(this.pane.draws![drawing]!))));
+    const halo = (group: SVGGElement, drawing: number | undefined): void => {
+      if (drawing === undefined) return;
       const [made] = copies(drawing);
       made!.removeAttribute("style");
       set(made!, "class", "mj-halo");
@@ -263,45 +273,53 @@ export class ScenePane {
     // The first picture needs only what lights up in it.
     const lit = this.stage.lit();
     const unlit: (() => void)[] = [];
-    const marks = document.createDocumentFragment();
-    const shown = scene.marks.map((mark, number) => {
+    const marks = new DocumentFragment();
+    const all = scene.packed ? (JSON.parse(scene.packed) as SceneMark[]) : scene.marks;
+    const shown = all.map((mark, number) => {
       const group = svgElement("g");
-      flag(group, "mark");
-      group.dataset["mark"] = String(number);
-      group.dataset.pane = String(this.index);
+      set(group, "data-mark", number);
+      set(group, "data-pane", this.index);
       const leads = mark.go !== undefined || mark.o !== undefined;
       if (mark.l) {
         set(group, "role", leads ? "button" : "img");
         label(group, mark.l);
       } else set(group, "aria-hidden", "true");
-      if (mark.h === undefined) flag(group, "idle");
-      else if (mark.k?.some((key) => lit.includes(key))) halo(group, mark.h);
-      else unlit.push(() => halo(group, mark.h!));
-      if (leads) flag(group, "go");
+      set(group, "class", `mj-mark${mark.h === undefined ? " mj-idle" : ""}${leads ? " mj-go" : ""}`);
+      if (mark.k?.some((key) => lit.includes(key))) halo(group, mark.h);
+      else unlit.push(() => halo(group, mark.h));
       if (leads || mark.t) set(group, "tabindex", "-1");
       for (const key of mark.k ?? []) this.stage.remember(key, group);
-      const parts = copies(mark.d);
+      const drawing = drawingOf(mark, this.stage.step());
+      const parts = copies(drawing);
       group.append(...parts);
-      marks.append(group);
-      return { mark, group, parts, drawing: mark.d, timer: 0, faint: false, moved: "" };
+      if (group.firstChild) marks.append(group);
+      return { mark, group, parts, drawing, timer: 0, faint: false, moved: "" };
     });
-    marks.querySelector("[tabindex]")?.setAttribute("tabindex", "0");
-    const rest = (): void => unlit.forEach((run) => run());
-    if (this.#now) rest();
-    else later(rest);
+    shown.find(({ group }) => group.hasAttribute("tabindex"))?.group.setAttribute("tabindex", "0");
+    const rest = (): void => {
+      unlit.splice(0).forEach((run) => run());
+      shown.reduceRight((next: Node | null, { group }) => {
+        if (group.parentNode !== svg) svg.insertBefore(group, next);
+        return group;
+      }, null);
+    };
+    if (!this.#now) later(rest);
     listen(svg, "wheel", (event) => this.#wheel(event), { passive: false });
     listen(svg, "focusin", (event) => this.over(event.target as Element));
     listen(svg, "pointerdown", (event) => this.#pan(event));
     pinch(svg, (factor, x, y) => this.#zoomBy(factor, x, y));
     listen(svg, "mouseleave", () => this.over(null));
     this.section.append(svg);
-    return { scene, svg, shown, marks };
+    return { scene, svg, shown, marks, rest };
   }
 
   /** Brings the marks to the player's step. */
-  step(cut = false): void {
+  step(first = false): void {
     const step = this.stage.step();
-    for (const one of this.#now.shown) {
+    const { svg, marks, shown, rest } = this.#now;
+    svg.append(marks);
+    if (!first) rest();
+    for (const one of shown) {
       const { mark, group } = one;
       const faint = !isThere(mark, step);
       if (faint !== one.faint) flag(group, "later", (one.faint = faint));
@@ -309,7 +327,7 @@ export class ScenePane {
       const moved = x || y ? `translate(${x}px,${y}px)` : "";
       if (moved !== one.moved) group.style.transform = one.moved = moved;
       const drawing = drawingOf(mark, step);
-      if (drawing !== one.drawing) this.#turn(one, drawing, cut);
+      if (drawing !== one.drawing) this.#turn(one, drawing, first);
     }
   }
 

@@ -72,31 +72,40 @@ function once<T>(work: (pane: Pane) => T): (pane: Pane) => T {
   };
 }
 
-/** How many letters each column of a pane needs. */
-export const columnWidths = once((pane: Pane): number[] => {
-  const widths = [0];
+/** How many letters each column of a pane needs, and each row of text, in their order. */
+const measured = once((pane: Pane) => {
+  const listing = pane.kind === "listing";
   // What stands alone in its row has the room of all columns.
-  const skips = pane.rows.some(({ c }) => c.length > 1);
-  for (const row of pane.rows) {
-    if (skips && row.c.length === 1) continue;
-    row.c.forEach((cell, column) => {
-      let letters = cell.reduce((sum, piece) => sum + lettersOf(piece), 3);
-      if (!column) letters += 2 * (row.d ?? 0);
+  const tailed = pane.rows.filter(({ c }) => c.length > 1);
+  const widths = [0];
+  const letters = (tailed[0] ? tailed : pane.rows).map(({ c, d = 0 }) => {
+    const indent = 3 + 2 * d;
+    let first = indent;
+    c.forEach((cell, column) => {
+      let needed = column ? 3 : indent;
+      for (const piece of cell) needed += lettersOf(piece);
+      if (!column) first = needed;
       // The rail of a listing gives way to the text.
-      else if (pane.kind === "listing") letters = min(letters, 34);
-      widths[column] = max(widths[column] ?? 0, letters);
+      else if (listing) needed = min(needed, 34);
+      widths[column] = max(widths[column] ?? 0, needed);
     });
-  }
-  return widths;
+    return first;
+  });
+  return { widths, letters: Uint32Array.from(letters).sort() };
 });
+export const columnWidths = (pane: Pane): number[] => measured(pane).widths;
 
 /** A width that most rows of text find enough: the long ones wrap. */
-export const usualWidth = once((pane: Pane): number => {
-  const tailed = pane.rows.filter((row) => row.c.length > 1);
-  const letters = (pane.kind === "listing" && tailed.length ? tailed : pane.rows)
-    .map((row) => (row.c[0] ?? []).reduce((sum, piece) => sum + lettersOf(piece), 3) + 2 * (row.d ?? 0))
-    .sort((a, b) => a - b);
+export function usualWidth(pane: Pane): number {
+  const { letters } = measured(pane);
   return letters[ceil(0.95 * (letters.length - 1))] ?? 0;
+}
+
+/** What the pieces of a pane are: their roles. */
+export const rolesOf = once((pane: Pane): Set<string | undefined> => {
+  const found = new Set<string | undefined>();
+  for (const row of pane.rows) for (const cell of row.c) for (const piece of cell) found.add(piece[1]);
+  return found;
 });
 
 /** How many letters wide a pane would like to be, within reason. */

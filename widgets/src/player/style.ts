@@ -52,12 +52,14 @@ const TEXT = "T";
 /** What stands for what in the rules below; each word's first letter is its sign. The build
  *  writes capital letters for words, so that the rules here can be read. */
 const WORDS =
-  "?.mj-live !#table.mj-!^tr.mj-!|background:!_white-space:!<display:!Sbox-shadow:!U&residual!V :is(td,th)!Wfont-weight:!Ymin-width:!Z-wash;!Xcolumn!$border-radius:!'td:first-child!Acolor:!Bwidth!Foverflow!Gborder!Hpadding!Itransparent!Jconstant!Kvalue!L-child!Mcursor:pointer!Nstroke!Pflex!Qoutline!Rheight" +
+  "?.mj-live !#table.mj-!^tr.mj-!|background:!_white-space:!<display:!Sbox-shadow:!U&residual!V :is(td,th)!Wfont-weight:!Ymin-width:!Z-wash;!Xcolumn!$border-radius:!'td:first-child!Acolor:!Bwidth!Foverflow!Gborder!Hpadding!Itransparent!Jconstant!Kvalue!L-child!Mcursor:pointer!Nstroke!Pflex!Qoutline!Rheight!Dtext!Onone!Cline!Àtion:!Ámargin:!Âpx solid !Ãtable!Ägrid!Å:focus-visible!Æwrap!Çmax-!È13px/20px !É;vertical-align:!Êpx;align-items:" +
   "!Evar(--jp-code-font-family,var(--vscode-editor-font-family,ui-monospace,SFMono-Regular,Menlo,Consolas,monospace))" +
   "!Tvar(--jp-ui-font-family,var(--vscode-font-family,system-ui,sans-serif))";
 
 /** A page carries all of this, so it is short: `.x` stands for `.mj-x`, `&x` for
- *  `var(--mj-x)`, and `WORDS` says what other signs stand for: `?` begins most rules. */
+ *  `var(--mj-x)`, and `WORDS` says what other signs stand for: `?` begins most rules. What a
+ *  step changes is said of rows and of marked cells: a rule about all cells of a lit row
+ *  makes a browser look at each of them at each step. */
 const WRITTEN = `
 .live{container-type:inline-size;font:13px/20px ${TEXT};color:&text;
 |&base;padding:8px clamp(4px,10% - 28px,12px);$4px;outline-offset:2px;text-align:left}
@@ -103,11 +105,12 @@ vertical-align:top;_pre;|transparent;font-weight:400;max-width:none;width:1px}
 ?#table th{color:&constant;font-family:${TEXT};overflow:hidden;text-overflow:ellipsis}
 ?#table tr:nth-child(n){
 |transparent;border:0;padding:0}
+?#code tr:nth-child(n){|&base}
 ?^r{cursor:default}
 ?^r.go{cursor:pointer}
 ?.listing td.rail{color:&constant}
 ?#code '{color:&constant;text-align:right;padding-right:8px;user-select:none;
-position:sticky;left:0;|&base}
+position:sticky;left:0;|inherit}
 ?#prose td{_pre-wrap;font-family:${TEXT};padding-bottom:2px}
 ?#prose '{_nowrap;color:&constant}
 ?#sides :is(td,th):nth-child(n+2){width:50%}
@@ -125,11 +128,10 @@ text-indent:calc(-1*&i)}
 ?#table td[data-sized]{text-align:right}
 ?^later :not(mark){color:&constant}
 ?^later svg{opacity:.6}
-?^line>td{|oklch(&ground &hue)}
+?#table ^line:nth-child(n){|oklch(&ground &hue)}
 ?#code ^line>'{|oklch(&ground-lit &hue);color:&text}
-?^line:is(.on,.rel,.near)>td{|oklch(&ground-lit &hue)}
-?^line:is(.on,.rel,.near) .value{color:color-mix(in srgb,&value 70%,&text)}
-?^line:is(.on,.rel,.near) :is(.rail,.constant,.t-comment){color:&text}
+?^lit.line .value{color:color-mix(in srgb,&value 70%,&text)}
+?^lit.line :is(.rail,.constant,.t-comment){color:&text}
 .params{cursor:pointer;$3px;|&constant-wash;color:&text}
 .params>span{<none;_pre-wrap}
 .params::before{content:"..."}
@@ -146,10 +148,11 @@ border:1px solid &residual}
 .t-comment{font-style:italic}
 .t-name{font-weight:600}
 ^py [class*=mj-t-]{color:inherit}
-?tr:is(.on,.rel,.near)>td{|&panel}
-?^on>'{box-shadow:inset 3px 0 &value}
-?^rel>'{box-shadow:inset 3px 0 &line}
-.live.wrong ^on>'{box-shadow:inset 3px 0 &miss}
+?#table tr:is(.on,.rel,.near):nth-child(n){|&panel}
+?#table ^line:is(.on,.rel,.near):nth-child(n){|oklch(&ground-lit &hue)}
+?^on>.edge{box-shadow:inset 3px 0 &value}
+?^rel>.edge{box-shadow:inset 3px 0 &line}
+.live.wrong ^on>.edge{box-shadow:inset 3px 0 &miss}
 .live.wrong mark{|&miss-wash;box-shadow:0 0 0 1px &miss}
 .live.wrong .detail{border-color:&miss}
 ?^sel>td{outline:1px dotted &line;outline-offset:-1px}
@@ -204,7 +207,7 @@ text-decoration:none;cursor:pointer}
 .help kbd{font:12px/16px ${CODE};border:1px solid &line;$3px;padding:0 4px;
 |&base;color:&text}
 .help div{<inline-block;margin:2px 14px 2px 0}
-?svg.icon{width:16px;height:16px;margin:0 auto;fill:none;stroke:currentColor;stroke-width:1.8;
+?svg.icon{width:16px;height:16px;margin:0 auto;fill:none;stroke:currentcolor;stroke-width:1.8;
 stroke-linecap:round;stroke-linejoin:round}
 .legend{<block!important}
 .meaning{<inline-block;margin-right:14px}
@@ -257,7 +260,6 @@ div.map{position:sticky;bottom:0;left:0;height:0}
 ?#grid{<grid;grid-template-columns:repeat(&columns,auto) minmax(0,1fr)}
 ?#grid tbody{<contents}
 ?#grid tr{<grid;grid-template-columns:subgrid;grid-column:1/-1}
-?#grid tr:is(.on,.rel){|&panel}
 ?##grid :is(td,th){width:auto;min-width:0}
 ?##grid td+td{overflow-wrap:break-word}
 ?##grid td[data-sized]{min-width:auto}

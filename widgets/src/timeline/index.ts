@@ -2,7 +2,7 @@
 // bars of the step are full of ink; the longest of them stand below as buttons. Only
 // pages that have such a picture carry this script.
 
-import { bounds, drag, dress, element, flag, label, listen, onWidth, pinch } from "../player/dom";
+import { bounds, drag, dress, element, flag, label, later, listen, onWidth, pinch } from "../player/dom";
 import type { Pane } from "../player/frame";
 import type { Stage } from "../player/scene";
 
@@ -51,6 +51,8 @@ export class Bars {
   #wide = 0;
   #high = 1;
   #over = -1;
+  /** Whether the strip of all bars is drawn: the first picture does not wait for it. */
+  #late = true;
   /** The most that it zooms: four of the shortest bar fill the picture. */
   #most: number;
 
@@ -129,6 +131,13 @@ export class Bars {
   /** Fits the canvas to the pane. */
   choose(): void {
     const first = !this.#wide;
+    if (first) {
+      later(() => {
+        this.#late = false;
+        this.#drawn = "";
+        this.#draw();
+      });
+    }
     this.#wide = Math.max(1, this.section.clientWidth);
     this.#high = Math.min(MOST_HIGH, this.#bars.rows * ROW);
     for (const made of [this.#canvas, this.#base]) {
@@ -279,11 +288,13 @@ export class Bars {
     context.font = "11px ui-monospace,monospace";
     for (const bar of which) {
       const x = (starts![bar]! - left) * across;
-      const y = (tops![bar]! - top) * down;
-      const [whole, tall] = [lengths![bar]! * across, highs![bar]! * down];
+      const whole = lengths![bar]! * across;
       const wide = Math.max(1, whole - (across > 4 ? 1 : 0));
+      if (x > this.#wide || x + wide < 0) continue;
+      const y = (tops![bar]! - top) * down;
+      const tall = highs![bar]! * down;
       const high = Math.max(1, tall - (down > 4 ? 1 : 0));
-      if (x > this.#wide || x + wide < 0 || y > this.#high || y + high < 0) continue;
+      if (y > this.#high || y + high < 0) continue;
       const [full, wash, text, ground] = inks[kinds![bar]!]!;
       const large = wide > 4 && high > 4;
       context.globalAlpha = lit || large ? 1 : Math.max(FAINTEST, 0.55 * Math.min(1, whole) * Math.min(1, tall));
@@ -318,7 +329,7 @@ export class Bars {
     const theme = style.getPropertyValue("--mj-base");
     const state = [this.#zoom, this.#left, this.#top, theme].join();
     if (this.#drawn !== state) {
-      if (!this.#drawn.endsWith(`,${theme}`)) {
+      if (!this.#late && !this.#drawn.endsWith(`,${theme}`)) {
         this.#whole.width = this.#wide;
         this.#whole.height = STRIP;
         this.#paint(whole, this.#bars.columns[0]!.keys(), false, [this.#wide / end, STRIP / rows, 0, 0]);
@@ -340,7 +351,7 @@ export class Bars {
     // The strip below: all of it, and around what is in sight a frame.
     const y = this.#high + GAP;
     context.clearRect(0, this.#high, this.#wide, GAP + STRIP);
-    context.drawImage(this.#whole, 0, y);
+    if (this.#whole.width) context.drawImage(this.#whole, 0, y);
     context.strokeStyle = style.getPropertyValue("--mj-value");
     context.lineWidth = 2;
     const wide = Math.max(4, (this.#wide / across / end) * this.#wide - 2);
