@@ -19,7 +19,7 @@ PAD = 10.0
 HEAD = 20.0
 # Between the lines that go round, and the width of a title that is always there.
 ROUND = 16.0
-TITLE = 94.0
+TITLE, NARROW_TITLE = 94.0, 110.0
 # In a small graph they have three times the room.
 MOST_WITH_TITLES = 14
 SMALL = 0.5
@@ -99,6 +99,7 @@ class Sketch:
 
     def __init__(self, boxes: Boxes, opened: set[str], narrow: bool = False) -> None:
         self.letters = 27 if narrow else 34  # of a title
+        self.least_title = NARROW_TITLE if narrow else TITLE
         self.boxes = boxes
         self.record = boxes.recording
         self.opened = opened
@@ -292,7 +293,7 @@ class Sketch:
                 lines.append(f"{part} [{size}];")
                 continue
             lines.append(f"subgraph cluster{self.key_of(part, number)} {{")
-            most = TITLE
+            most = self.least_title
             if len(self.nodes) <= MOST_WITH_TITLES:
                 most = text_width("m" * (self.letters + 1), TEXT_SIZE, True) + 28
             wide = max(60.0, min(most, text_width(part.title, TEXT_SIZE, True) + 28))

@@ -98,7 +98,7 @@ def special_reason(
     if primitive == "dot_general" and len(dims) == 2 and out and not replaced:
         if len(mapped) == 2:
             return "both operands have the axis: dot_general puts shared axes first"
-        where = place(out[0]) if out[0] == 0 else f"axis {out[0]}"
+        where = f"axis {out[0]}"
         if dims[0] is None:
             return f"dot_general puts the free axes of its second operand last: {where}"
         return (
