@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import re
 
 import jax
 import numpy as np
@@ -352,6 +353,11 @@ def test_the_first_value_that_is_not_finite():
     )
     assert "NaN" in {bad.what for bad in backward.recording.first}
     assert backward.recording.result == "1"
+    # The last step has the numbers that made it: of the slope, not of the root.
+    frame = backward.frame()
+    assert frame.steps[-1].label == "first infinity: c = div 0.5 b"
+    strip = frame.panes[0].scene.parts(len(frame.steps) - 1)
+    assert re.search(r">b:f32\[2\]<.*>c:f32\[2\]<.*>inf<", strip)
 
 
 @pytest.mark.turns(3)

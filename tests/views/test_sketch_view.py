@@ -47,6 +47,12 @@ def test_boxes_count_equations_and_loops():
     boxes = [mark for mark in view.recording.marks if mark[0] == "box"]
     for (_, _, x, y, w, h, _), (_, _, x2, y2, w2, h2, _) in zip(boxes, boxes[1:]):
         assert x < x2 and y < y2 and x2 + w2 < x + w and y2 + h2 < y + h
+    x = np.ones(3, np.float32)
+    beside = see.nested(layers, x, x, others=[{"again": order}])
+    assert beside.text().splitlines()[:3] == lines
+    assert beside.text().splitlines()[3].startswith("again: ")
+    below = [mark for mark in beside.recording.marks if mark[0] == "box"][-1]
+    assert below[3] > max(mark[3] + mark[5] for mark in boxes)
 
 
 def test_what_differs_is_drawn_in_the_second_colour():

@@ -444,7 +444,10 @@ def _static_pane(
         if row.look in LOOKS:
             ground = PALETTE[LOOKS[row.look]][1]
         cells = []
-        for column, pieces in enumerate(row.pieces()):
+        shown = list(row.pieces())
+        while len(shown) > 1 and not any(piece.text for piece in shown[-1]):
+            shown.pop()
+        for column, pieces in enumerate(shown):
             gap = " " if pane.kind == "tiles" else ""
             text = gap.join(_static_piece(piece, on) for piece in pieces)
             if column == (1 if pane.kind == "code" else 0) and (number, index) in marks:
@@ -455,7 +458,8 @@ def _static_pane(
                     f'{escape(whole[:start])}<span style="background:{wash}">'
                     f"{escape(whole[start:end])}</span>{escape(whole[end:])}"
                 )
-            indent = f";padding-left:{8 + 16 * row.depth}px" if not column else ""
+            deeper = row.depth and not column
+            indent = f";padding-left:{8 + 16 * row.depth}px" if deeper else ""
             look = "" if column else edge
             if gap or (pane.kind == "prose" and column):
                 look += ";white-space:normal"
@@ -463,7 +467,9 @@ def _static_pane(
                 look = ";white-space:pre-wrap;width:50%"
             elif pane.kind == "code" and not column:
                 look = f";text-align:right;color:{PALETTE['constant'][0]}"
-            cells.append(f'<td style="{CELL}{indent}{look}">{text}</td>')
+            more = len(row.pieces()) - column if column + 1 == len(shown) else 1
+            span = f' colspan="{more}"' if more > 1 else ""
+            cells.append(f'<td{span} style="{CELL}{indent}{look}">{text}</td>')
         row_style = f"border:0;background:{ground}"
         rows.append(f'<tr style="{row_style}">{"".join(cells)}</tr>')
     hidden = len(pane.rows) - (around[1] - around[0])

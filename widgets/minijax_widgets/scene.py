@@ -686,10 +686,7 @@ class Scene:
                 inside.append(lit_halo(mark.halo).svg(dark))
             inside += [part.svg(dark) for part in mark.parts(step)]
             faint = "" if mark.there(step) else f' opacity="{FAINT}"'
-            place = (
-                f' transform="translate({numeral(x)} {numeral(y)})"' if x or y else ""
-            )
-            made.append(f"<g{place}{faint}>{''.join(inside)}</g>")
+            made.append(placed_svg(inside, x, y, faint))
         return "".join(made)
 
     def svg(
@@ -713,6 +710,19 @@ class Scene:
             f'alt="{escape(title or self.label)}" width="{self.width:.0f}" '
             'style="max-width:100%;height:auto;display:block">'
         )
+
+
+def placed_svg(inside: Sequence[str], x: float, y: float, faint: str) -> str:
+    """Returns the parts of a mark at their place: a lone rectangle without a group."""
+    if not inside:
+        return ""
+    across, down = numeral(x), numeral(y)
+    [first, *others] = inside
+    own = (" x=", " y=", " opacity=", " transform=")
+    if first.startswith("<rect ") and not others and not any(map(first.count, own)):
+        return f'<rect x="{across}" y="{down}"{faint}{first.removeprefix("<rect")}'
+    place = f' transform="translate({across} {down})"' if x or y else ""
+    return f"<g{place}{faint}>{''.join(inside)}</g>"
 
 
 def bend_between(start: Point, end: Point, curve: str) -> tuple[Point, Point]:

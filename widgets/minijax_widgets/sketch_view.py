@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,6 +10,7 @@ import numpy as np
 import minijax
 from minijax_lab.answers import difference
 from minijax_lab.evidence import count
+from minijax_lab.explain.recording import count_in_words
 from minijax_lab.explain.sketch import Sketch
 from minijax_widgets.cells import number_text
 from minijax_widgets.frame import Frame, FrameStep, Pane
@@ -20,6 +21,8 @@ from minijax_widgets.view import View, views
 WIDTH, HEIGHT, EDGE = 360.0, 220.0, 12.0
 CELL = 30.0
 MOST_CELLS = 12
+# Between boxes inside each other, and the line of a box's text.
+PAD, LINE = 14.0, 24.0
 
 
 def tangent(
@@ -64,34 +67,54 @@ def tangent(
 
 
 def nested(
-    layers: Mapping[str, Callable[..., Any]], *args: Any, arguments: int = 1
+    layers: Mapping[str, Callable[..., Any]],
+    *args: Any,
+    arguments: int = 1,
+    others: Sequence[Mapping[str, Callable[..., Any]]] = (),
 ) -> SketchView:
     """Draws functions as boxes inside each other, the outermost first.
 
     Each box tells how many equations and loops its function's jaxpr has. The outermost
     one is traced with all of `args`, those inside with the first `arguments` of them.
+    `others` are more of such layers, to compare with; they stand below.
     """
+    every = [layers, *others]
+    told = [texts_of_layers(each, args, arguments) for each in every]
+    widths = [
+        text_width(text, 13) + 2 * PAD * (depth + 1)
+        for texts in told
+        for depth, text in enumerate(texts)
+    ]
+    wide, top = max(widths), 4.0
+    marks: list[list[Any]] = []
+    for texts in told:
+        height = len(texts) * (LINE + PAD)
+        for depth, text in enumerate(texts):
+            role = "value" if depth + 1 == len(texts) else "mesh"
+            x, y = 4 + PAD * depth, top + LINE * depth
+            high = height - depth * (LINE + PAD)
+            marks.append(["box", role, x, y, wide - 2 * PAD * depth, high, ""])
+            marks.append(["text", "", x + PAD, y + 17, text])
+        top += height + PAD
+    twin = "\n".join("  " * n + text for texts in told for n, text in enumerate(texts))
+    orders = "; ".join(" of ".join(each) for each in every)
+    meanings = {"value": "the innermost function", "mesh": "a function around others"}
+    size = wide + 8, top - PAD + 4
+    return sketched(orders, orders, twin, size, marks, meanings)
+
+
+def texts_of_layers(
+    layers: Mapping[str, Callable[..., Any]], args: Sequence[Any], arguments: int
+) -> list[str]:
+    """Returns what each function's jaxpr has, the outermost first."""
     texts: list[str] = []
     for name, function in layers.items():
-        given = args if len(texts) == 0 else args[:arguments]
+        given = args[:arguments] if texts else args
         closed = minijax.make_jaxpr(function)(*given)
-        equations, loops = len(closed.eqns), count(closed, "scan", "while")
-        plural = "loop" if loops == 1 else "loops"
-        texts.append(f"{name}: {equations} equations, {loops} {plural}")
-    pad, title = 14.0, 24.0
-    wide = max(text_width(text, 13) + 2 * pad * (n + 1) for n, text in enumerate(texts))
-    height = len(texts) * (title + pad)
-    marks: list[list[Any]] = []
-    for depth, text in enumerate(texts):
-        role = "value" if depth + 1 == len(texts) else "mesh"
-        x, y = 4 + pad * depth, 4 + title * depth
-        high = height - depth * (title + pad)
-        marks.append(["box", role, x, y, wide - 2 * pad * depth, high, ""])
-        marks.append(["text", "", x + pad, y + 17, text])
-    twin = "\n".join("  " * depth + text for depth, text in enumerate(texts))
-    order = " of ".join(layers)
-    meanings = {"value": "the innermost function", "mesh": "a function around others"}
-    return sketched(order, order, twin, (wide + 8, height + 8), marks, meanings)
+        equations = count_in_words(len(closed.eqns), "equation")
+        loops = count_in_words(count(closed, "scan", "while"), "loop")
+        texts.append(f"{name}: {equations}, {loops}")
+    return texts
 
 
 def compare(got: Any, expected: Any) -> SketchView:
