@@ -28,7 +28,7 @@ const OWN =
 // The rules of the style sheet need no line ends, and signs stand for their words.
 function shortened(rules, words) {
   for (const [sign, ...word] of words) {
-    if (!/[A-ZÀ-Ê]/.test(sign)) continue;
+    if (!/[A-Z]/.test(sign)) continue;
     if (rules.replace(/\$\{\w+\}/g, "").includes(sign)) throw new Error(`the rules hold a ${sign}, which is a sign`);
     rules = rules.replaceAll(word.join(""), sign);
   }

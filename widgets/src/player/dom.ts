@@ -11,6 +11,10 @@ export function element<K extends keyof HTMLElementTagNameMap>(
   return made;
 }
 
+/** How wide an element is inside, without a scroll bar, and how high. */
+export const widthOf = (made: Element): number => made.clientWidth;
+export const heightOf = (made: Element): number => made.clientHeight;
+
 /** Puts a text in the place of all that an element has. */
 export function write(made: Element, text: string): void {
   made.textContent = text;

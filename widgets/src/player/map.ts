@@ -1,6 +1,6 @@
 // A small map: the whole of a picture that its pane shows in part, and which part.
 
-import { bounds, element, every, flag, listen, set, svgElement } from "./dom";
+import { bounds, element, every, flag, heightOf, listen, set, svgElement, widthOf } from "./dom";
 import { max } from "./numbers";
 
 /** How much larger than its pane a picture is that gets a map. */
@@ -66,9 +66,9 @@ export class SmallMap {
   show(picture: SVGSVGElement): void {
     const { section, holder, small } = this;
     const { width, height } = bounds(picture);
-    const wide = width / section.clientWidth;
-    const needed = max(wide, height / section.clientHeight) > LEAST;
-    const hidden = !needed || section.clientWidth < LEAST_ROOM;
+    const wide = width / widthOf(section);
+    const needed = max(wide, height / heightOf(section)) > LEAST;
+    const hidden = !needed || widthOf(section) < LEAST_ROOM;
     if (holder.hidden !== hidden) holder.hidden = hidden;
     if (hidden) return;
     if (this.#picture !== picture) {
@@ -102,8 +102,8 @@ export class SmallMap {
     const marks = every(this.#picture, ".mj-mark").map((mark) => [bounds(mark), mark] as const);
     const { left, top } = bounds(section);
     const { width, height } = this.#box;
-    const right = section.clientWidth - width - GAP;
-    const low = section.clientHeight - height - GAP;
+    const right = widthOf(section) - width - GAP;
+    const low = heightOf(section) - height - GAP;
     const corners: [number, number][] = [[right, low], [right, TITLE], [GAP, low], [GAP, TITLE]];
     const isFree = ([x, y]: [number, number]): boolean => {
       const box = new DOMRect(left + x - EDGE, top + y - EDGE, width + 2 * EDGE, height + 2 * EDGE);
@@ -116,7 +116,7 @@ export class SmallMap {
     if (x === undefined && button) button.hidden = false;
     this.#corner = [x ?? right, y ?? low].join();
     small.style.left = `${x ?? right}px`;
-    small.style.bottom = `${section.clientHeight - height - (y ?? low)}px`;
+    small.style.bottom = `${heightOf(section) - height - (y ?? low)}px`;
   }
 
   /** The frame stands around what the pane shows. */
@@ -139,7 +139,7 @@ export class SmallMap {
     const { section } = this;
     const at = bounds(this.small);
     const all = bounds(this.#picture!);
-    section.scrollLeft = ((event.clientX - at.left) / at.width) * all.width - section.clientWidth / 2;
-    section.scrollTop = ((event.clientY - at.top) / at.height) * all.height - section.clientHeight / 2;
+    section.scrollLeft = ((event.clientX - at.left) / at.width) * all.width - widthOf(section) / 2;
+    section.scrollTop = ((event.clientY - at.top) / at.height) * all.height - heightOf(section) / 2;
   }
 }

@@ -2,7 +2,7 @@
 // text, never as HTML.
 
 import { axisSliders } from "./axes";
-import { bounds, drag, dress, element, every, flag, label, later, listen, set, vary, write } from "./dom";
+import { bounds, drag, dress, element, every, flag, label, later, listen, set, vary, widthOf, write } from "./dom";
 import { DEFINES, type Frame, type Pane, type Piece, type Row } from "./frame";
 import { ScenePane, inlineGlyph, numberAt } from "./scene";
 import { icon } from "./icons";
@@ -808,7 +808,7 @@ export class Player {
       const box = bounds(section);
       const marked = section.querySelector("mark");
       const mark = marked && bounds(marked);
-      if (mark && section.scrollWidth > section.clientWidth) {
+      if (mark && section.scrollWidth > widthOf(section)) {
         // The end of the mark if there is room, in any case its beginning.
         const over = min(mark.right - box.right + 12, mark.left - box.left - 80);
         const under = mark.left - box.left - 80;

@@ -1,7 +1,7 @@
 // A scene: marks that Python placed, drawn as SVG with the theme's colours. Steps light
 // them and dim those that are not there; only what has places or turns of its own moves.
 
-import { bounds, drag, every, flag, label, later, listen, onWidth, pinch, set, svgElement, write } from "./dom";
+import { bounds, drag, every, flag, heightOf, label, later, listen, onWidth, pinch, set, svgElement, widthOf, write } from "./dom";
 import { SmallMap, TITLE } from "./map";
 import type { Drawing, Frame, Pane, Scene, SceneMark } from "./frame";
 import { ceil, floor, max, min, round } from "./numbers";
@@ -223,7 +223,7 @@ export class ScenePane {
 
   /** Shows the layout that the page has room for. */
   choose(): void {
-    this.#wide = this.root.clientWidth;
+    this.#wide = widthOf(this.root);
     const scene = this.#opened ?? this.#layout();
     const again = this.#now !== undefined;
     const other = this.#now?.scene !== scene;
@@ -248,7 +248,7 @@ export class ScenePane {
   /** The widest layout that fits; the narrow one if none does. */
   #layout(): Scene {
     const { scene, middle, less, narrow } = this.pane;
-    const room = this.section.clientWidth;
+    const room = widthOf(this.section);
     if (!room || !narrow) return scene!;
     return [scene, middle, less].find((one) => one && one.w * leastFit(one) <= room) || narrow;
   }
@@ -375,7 +375,7 @@ export class ScenePane {
    *  less than drawn where there is no room. */
   #resize(): void {
     const { scene, svg } = this.#now;
-    const room = this.section.clientWidth;
+    const room = widthOf(this.section);
     const whole = this.#height() / scene.h;
     const most = min(this.#fitted, whole < 1 ? MOST_SCROLLED : min(MOST_GROWN, whole));
     const fit = room ? min(most, max(leastFit(scene), room / scene.w)) : 1;
@@ -392,7 +392,7 @@ export class ScenePane {
     const box = bounds(section);
     const at = [x ?? box.left + box.width / 2, y ?? box.top + box.height / 2] as const;
     const scale = before.width / scene.w;
-    const all = min(section.clientWidth / scene.w, section.clientHeight / scene.h);
+    const all = min(widthOf(section) / scene.w, heightOf(section) / scene.h);
     if (!factor) this.#zoom = this.#zoom ? 0 : all;
     else this.#zoom = min(MOST_ZOOM, max(0.05, scale * factor));
     this.#resize();
@@ -530,28 +530,28 @@ export class ScenePane {
 
   #reveal(first: boolean): void {
     const { section } = this;
-    if (!section.clientWidth) return;
+    if (!widthOf(section)) return;
     const title = this.pane.title ? TITLE : 0;
     let box = this.#litBox();
     if (!box) return;
     const wanted = box.bottom - box.top + title + 2 * EDGE;
-    if (section.clientHeight < wanted && section.scrollHeight > section.clientHeight) {
+    if (heightOf(section) < wanted && section.scrollHeight > heightOf(section)) {
       section.style.maxHeight = `${ceil(wanted)}px`;
       box = this.#litBox()!; // growing may have moved it
     }
     const across = box.right - box.left + 2 * EDGE;
-    if (!this.#zoom && across > section.clientWidth) {
+    if (!this.#zoom && across > widthOf(section)) {
       const { scene, svg } = this.#now;
       const zoom = bounds(svg).width / scene.w;
-      this.#fitted = max(leastLetters(scene), (zoom * section.clientWidth) / across);
+      this.#fitted = max(leastLetters(scene), (zoom * widthOf(section)) / across);
       this.#resize();
       box = this.#litBox()!;
     }
     const at = bounds(section);
     const over = (start: number, end: number, from: number, to: number): number =>
       start < from + EDGE ? start - from - EDGE : max(0, min(end - to + EDGE, start - from - EDGE));
-    const top = over(box.top, box.bottom, at.top + title, at.top + section.clientHeight);
-    const left = over(box.left, box.right, at.left, at.left + section.clientWidth);
+    const top = over(box.top, box.bottom, at.top + title, at.top + heightOf(section));
+    const left = over(box.left, box.right, at.left, at.left + widthOf(section));
     if (!top && !left) return;
     section.scrollBy?.({ top, left, behavior: first || isStill() ? "instant" : "smooth" });
   }

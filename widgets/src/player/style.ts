@@ -52,7 +52,7 @@ const TEXT = "T";
 /** What stands for what in the rules below; each word's first letter is its sign. The build
  *  writes capital letters for words, so that the rules here can be read. */
 const WORDS =
-  "?.mj-live !#table.mj-!^tr.mj-!|background:!_white-space:!<display:!Sbox-shadow:!U&residual!V :is(td,th)!Wfont-weight:!Ymin-width:!Z-wash;!Xcolumn!$border-radius:!'td:first-child!Acolor:!Bwidth!Foverflow!Gborder!Hpadding!Itransparent!Jconstant!Kvalue!L-child!Mcursor:pointer!Nstroke!Pflex!Qoutline!Rheight!Dtext!Onone!Cline!Àtion:!Ámargin:!Âpx solid !Ãtable!Ägrid!Å:focus-visible!Æwrap!Çmax-!È13px/20px !É;vertical-align:!Êpx;align-items:" +
+  "?.mj-live !#table.mj-!^tr.mj-!|background:!_white-space:!<display:!Sbox-shadow:!U&residual!V :is(td,th)!Wfont-weight:!Ymin-width:!Z-wash;!Xcolumn!$border-radius:!'td:first-child!Acolor:!Bwidth!Foverflow!Gborder!Hpadding!Itransparent!Jconstant!Kvalue!L-child!Mcursor:pointer!Nstroke!Pflex!Qoutline!Rheight!Dtext!Onone!Cline" +
   "!Evar(--jp-code-font-family,var(--vscode-editor-font-family,ui-monospace,SFMono-Regular,Menlo,Consolas,monospace))" +
   "!Tvar(--jp-ui-font-family,var(--vscode-font-family,system-ui,sans-serif))";
 
