@@ -26,7 +26,7 @@ class PlatformSettings:
       platforms: names separated by commas, best first, as in `JAX_PLATFORMS`; None or
         "" tries all.
       platform_name: the platform that comes first whatever the order.
-      num_cpu_devices: how many devices the CPU pretends to be; None leaves it to
+      num_cpu_devices: how many devices the CPU is divided into; None leaves it to
         `XLA_FLAGS=--xla_force_host_platform_device_count=N`.
       client_options: more keyword arguments for a platform's client, by platform; for
         several processes, the distributed client and this process's number.

@@ -23,7 +23,7 @@ from minijax.primitives.index.indexers import NDIndexer, Slice
 
 PADDING = -1  # of a block that reaches beyond its array
 OUTSIDE = -2  # an index that is not in the ref
-NOBODY = -1
+NO_PROGRAM = -1
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Schedule:
     declared: bool
 
     def unordered(self, one: int, others: np.ndarray) -> np.ndarray:
-        """Which of the programs (or nobody) may run together with program `one`."""
+        """Which programs (`NO_PROGRAM` is none) may run together with `one`."""
         return (others >= 0) & (self.groups[others] != self.groups[one])
 
     def fixed_by(self, one: tuple[int, ...], other: tuple[int, ...]) -> str:
@@ -88,8 +88,8 @@ class Journal:
         self.wrote = False  # any program, any element
         # Rows of programs and of their lines: of the last that wrote; of the last that
         # read, and of the last other one before it.
-        self.writes = np.full((2, size), NOBODY, np.int64)
-        self.reads = np.full((2, 2, size), NOBODY, np.int64)
+        self.writes = np.full((2, size), NO_PROGRAM, np.int64)
+        self.reads = np.full((2, 2, size), NO_PROGRAM, np.int64)
 
 
 class Memory:
@@ -323,7 +323,7 @@ class Watch:
             f"{block.shape}: {outside.sum()} of {outside.size} elements of the access "
             f"are not in it. At {line}. Use a mask, or a block that holds them."
         )
-        self._tell("out of bounds", memory, NOBODY, line, message)
+        self._tell("out of bounds", memory, NO_PROGRAM, line, message)
         if verb == "writes" or self.params.out_of_bounds_reads == "raise":
             raise IndexError(f"out of bounds: {message}")
 
@@ -332,7 +332,7 @@ class Watch:
         self._tell(
             "padding",
             memory,
-            NOBODY,
+            NO_PROGRAM,
             line,
             f"the block of program {self.place} reaches beyond {memory.name}: {count} "
             f"of its {block.addresses.size} elements have no value, and what is "
@@ -352,7 +352,7 @@ class Watch:
 
     def _races(self, verb, other_verb, memory, touched, seen, line) -> None:
         others = seen[0, touched]
-        if others.max(initial=NOBODY) == NOBODY:
+        if others.max(initial=NO_PROGRAM) == NO_PROGRAM:
             return
         found = np.flatnonzero(self.schedule.unordered(self.program, others))
         if not found.size:

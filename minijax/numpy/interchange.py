@@ -24,7 +24,7 @@ def load(file: IO[bytes] | str | os.PathLike[Any], *args: Any, **kwargs: Any) ->
     result = np.load(file, *args, **kwargs)
     if not isinstance(result, np.ndarray):
         return result
-    if result.dtype == "V2":  # NumPy forgets the name of bfloat16
+    if result.dtype == "V2":  # NumPy has no name for bfloat16
         result = result.view(dtypes.bfloat16)
     try:
         return asarray(result)

@@ -215,7 +215,7 @@ def cell_parts(w: float, h: float, count: int) -> Parts:
 
 
 def ground_parts(w: float, h: float, boxes: Iterable[Sides]) -> Parts:
-    """Returns the ground of an array, with the blocks that nobody has used yet."""
+    """Returns the ground of an array, with the blocks that are not yet used."""
     made = [rect(0, 0, w, h, "base", round_by=0)]
     lines = [
         f"M{numeral(x + ROUND)} {numeral(y)}"

@@ -7,6 +7,7 @@ kernel that was not measured stands on the roof, where it is at best.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -279,13 +280,14 @@ class Drawing:
             left = x - wide if anchor == "end" else x
             return left, y - 11, left + wide, y + 3
 
-        dots = [(x - r, y - r, x + r, y + r) for _, x, y, r in self.placed()]
+        dots = [(x - r, y - r, x + r, y + r) for _, x, y, r in self.placed]
         places = [(x, min(y, self.base - 5)) for x, y in places]
         free = (at for at in places if not any(overlap(box(*at), d) for d in dots))
         x, y = next(free, places[0])
         self.scene.text(x, y, text, size=12, weight=600, anchor=anchor)
         self.taken.append(box(x, y))
 
+    @functools.cached_property
     def placed(self) -> list[tuple[Dot, float, float, float]]:
         """Returns the kernels to draw, large ones first: place and radius of each."""
         order = sorted(self.roof.dots, key=lambda dot: -dot.bytes)[:MOST_DOTS]
@@ -303,7 +305,7 @@ class Drawing:
     def dots(self) -> None:
         """Places a dot for each kernel, and names where there is room."""
         taken = self.taken
-        named = self.placed()
+        named = self.placed
         for dot, x, y, radius in named:
             said = tell(dot)
             if self.times is not None and dot.kernel in self.times:
