@@ -2,15 +2,15 @@
 
     minijax launch -n 2 --devices 1 benchmarks/launch_order.py [WIDTH]
 
-Each process trains the same network on a batch that is cut over the processes. First the
-step is launched again and again, so that the order is a cycle and nothing is sent; then
-two equal steps are launched in an order that never repeats, so that each launch is told
-to the other process. Each process prints
+Each process trains the same network on a batch that is cut over the processes. First
+the step is launched again and again, so that the order is a cycle and nothing is sent;
+then two equal steps are launched in an order that never repeats, so that each launch is
+told to the other process. Each process prints
 
 - the seconds that its launches spent on the order, as part of the step: all that the
-  training thread does before and after XLA's own launch. Where launches never repeat, the
-  second process waits there for the first, as it otherwise would in a collective: its
-  own figure is no added time;
+  training thread does before and after XLA's own launch. Where launches never repeat,
+  the second process waits there for the first, as it otherwise would in a collective:
+  its own figure is no added time;
 - the differences of pairs: the same steps with the order and without it, in turns; the
   median, and the interval that holds it in 95 of 100 samples of the pairs. What the
   machine does beside is in it: two processes on two cores differ by more than the order
@@ -38,7 +38,7 @@ WIDTHS = (int(sys.argv[1]),) if len(sys.argv) > 1 else (64, 512)
 
 
 class Measured(Group):
-    """Launches in order; `seconds` is what the order took, XLA's own launch left out."""
+    """Launches in order; `seconds` is what the order took without XLA's launch."""
 
     seconds = 0.0
 
