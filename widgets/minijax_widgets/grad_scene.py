@@ -178,7 +178,8 @@ class Picture:
 
     def under(self, band: Band) -> float:
         """How far below the top of a band its gradients stand: under its formulas."""
-        return LABEL + LINE * max(0, len(self.formulas(band)) - 1)
+        lines = len(self.formulas(band))
+        return LABEL + (LINE * lines - 10 if lines > 1 else 0)
 
     def gradients(self, band: Band) -> list[GradArgument]:
         """The arguments whose cotangents stand in a band."""
@@ -272,14 +273,14 @@ class Picture:
         turn = self.steps.turn
         start = self.cotangent((), y + 16, "turn", turn)
         last = next((b for b in reversed(self.bands) if b.active and not b.depth), None)
+        x, key = layout.cotangent + 14, self.key("turn")
         if last is not None:
             end, at = self.cotangents[last.key], self.steps.up[last.key]
             if last is self.bands[-1]:
                 self.up_arrow(start, end, at)
             else:
-                self.around(start, end, at, "turn")
+                x = self.around(start, end, at, "turn") + 8
         text = "1.0  the way back begins" if layout.wide else "1.0"
-        x, key = layout.cotangent + 14, self.key("turn")
         scene.text(x, y + 20, text, role="cotangent", key=key, at=turn)
         self.flow()
         self.open_arrows()
@@ -656,13 +657,17 @@ class Picture:
             return
         self.around(start, end, at, f"b{home.key}")
 
-    def around(self, start: Placed, end: Placed, at: int, key: str) -> None:
-        """Draws an arrow from a cotangent up to another, around what is between."""
+    def around(self, start: Placed, end: Placed, at: int, key: str) -> float:
+        """Draws an arrow from a cotangent up to another, around what is between.
+
+        Returns where on the right it goes up.
+        """
         x = self.lane_of(start, end)
         self.scene.arrow(
             start.right, (end.x + end.w + 4, end.cy + 6), role="cotangent", at=at,
             via=[(x, start.cy), (x, end.cy + 6)], key=self.key(key),
         )  # fmt: skip
+        return x
 
     def lane_of(self, start: Placed, end: Placed) -> float:
         """Where on the right an arrow goes up around others."""

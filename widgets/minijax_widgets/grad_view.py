@@ -22,7 +22,7 @@ from minijax_lab.explain.backward import (
 )
 from minijax_lab.explain.backward_rows import GradProgram, GradRow, GradSum
 from minijax_lab.explain.recording import count_in_words
-from minijax_lab.explain.residuals import Residual
+from minijax_lab.explain.residuals import Residual, shown_name
 from minijax_widgets.code import CodePanes, code_panes, key_of_line, mark_of
 from minijax_widgets.foreign_pane import lost_panes, lost_rows
 from minijax_widgets.frame import Frame, FrameStep, Jump, Pane, Piece, Row, scene_pane
@@ -274,14 +274,15 @@ class GradView(View):
                         flows[turn[band.key]] = inside[path]
                 continue
             made = row.results[:1]
-            flows[steps.down[band.key]] = Flow(row.operands, row.primitive, made)
+            name = shown_name(row.primitive)
+            flows[steps.down[band.key]] = Flow(row.operands, name, made)
             if back is None or band.key not in steps.up:
                 continue
             opened = [band.program.residuals[number].name for number in back.opened]
             gives = [f"ct_{name}" for name in back.gives]
             flows[steps.up[band.key]] = Flow(
                 [f"ct_{back.name}", *opened],
-                f"{back.primitive}\ntransposed",
+                f"{shown_name(back.primitive)}\ntransposed",
                 gives[:1],
                 "cotangent",
             )

@@ -564,6 +564,11 @@ def equation_text(
     return f"{left} = {operation(eqn)} {' '.join(right)}".rstrip()
 
 
+def shown_name(primitive: str) -> str:
+    """A primitive's name as programs print it."""
+    return "checkpoint" if primitive == "remat2" else primitive
+
+
 def operation(eqn: JaxprEqn) -> str:
     """The name of an operation, with what tells one call from another."""
     name = eqn.primitive.name
@@ -572,8 +577,6 @@ def operation(eqn: JaxprEqn) -> str:
         return f"jit {params['name']}"
     if name == "scan":
         return f"scan[{params['length']}]"
-    if name == "remat2":
-        return "checkpoint"
     if name == "custom_vjp_call" or name == "custom_jvp_call":
         called = getattr(params.get("call_jaxpr"), "debug_info", None)
         return f"{name.removesuffix('_call')} {called.func_name}" if called else name
@@ -581,7 +584,7 @@ def operation(eqn: JaxprEqn) -> str:
         return f"integer_pow[{params['y']}]"
     if name == "name":
         return f"name {params['name']!r}"
-    return name
+    return shown_name(name)
 
 
 def literal_text(value: Any) -> str:
@@ -615,8 +618,7 @@ def why_needed(eqn: JaxprEqn, position: int) -> str:
         need = "the other case"
     if need is None:
         return f"{name}'s transpose reads it"
-    name = "checkpoint" if name == "remat2" else name
-    return f"{name}'s transpose needs {need}"
+    return f"{shown_name(name)}'s transpose needs {need}"
 
 
 def reason_inside(jaxpr: Jaxpr, position: int) -> str:

@@ -26,6 +26,13 @@ const STYLE = `.mj-bars canvas{display:block;width:100%;touch-action:pan-y;curso
 .mj-bars li button{all:unset;cursor:pointer;border-left:8px solid;padding-left:8px;overflow-wrap:anywhere}
 .mj-bars li button:focus-visible{outline:2px solid var(--mj-value)}`;
 
+/** A bar's name in so many letters: its first words, or the begin of the first. */
+function fitting(name: string, room: number): string {
+  if (name.length <= room) return name;
+  const end = name.lastIndexOf(" ", room);
+  return end > 0 ? name.slice(0, end) : `${name.slice(0, room - 3)}...`;
+}
+
 /** A number with as many digits after the point as tell places so far apart from one
  *  another, and a comma before each thousand. The first one that the browser itself puts
  *  into words takes as long as the picture. */
@@ -306,9 +313,8 @@ export class Bars {
       const from = Math.max(x, 0) + 3;
       const room = Math.floor((Math.min(x + wide, this.#wide) - from) / LETTER);
       if (room < 6 || high < LETTERS + 2) continue;
-      const name = said[names![bar]!]!;
       context.fillStyle = lit ? ground! : text!;
-      context.fillText(name.length > room ? `${name.slice(0, room - 3)}...` : name, from, y + high / 2 + 4);
+      context.fillText(fitting(said[names![bar]!]!, room), from, y + high / 2 + 4);
     }
   }
 
