@@ -73,9 +73,14 @@ def folded(formulas: str, room: int) -> list[str]:
     """Returns formulas in at most two lines of so many letters."""
     if len(formulas) <= room:
         return [formulas]
-    at = formulas.rfind(" ; ", 0, room - 1)
-    if at >= 0 and len(formulas) - at - 3 <= room:
-        return [formulas[: at + 2], formulas[at + 3 :]]
+    at = formulas.rfind(" ; ", 0, room + 1)
+    if at >= 0:
+        rest = formulas[at + 3 :]
+        end = rest.rfind(" ; ", 0, room - 3)
+        if len(rest) > room and end >= 0:
+            rest = f"{rest[:end]} ; ..."
+        if len(rest) <= room:
+            return [formulas[: at + 2], rest]
     # A long word breaks behind an underscore; `wrap` knows only hyphens.
     words = [w.replace("_", "_-") if len(w) > LONG else w for w in formulas.split(" ")]
     lines = wrap(" ".join(words), room, max_lines=2, placeholder="...")
