@@ -208,6 +208,12 @@ for _kinds in ("aaa", "eee", "eaa"):
             CASES[f"{_kinds}_{_name}{_run.__name__}"] = functools.partial(
                 _case, kinds=_kinds, name=_name, run=_run
             )
+# Where a result lies says also what `shard_map` does to Explicit axes that it leaves.
+for _kinds in ("aea", "aae", "aee", "eea", "eae"):
+    for _name in NAMES:
+        CASES[f"{_kinds}_{_name}_value"] = functools.partial(
+            _case, kinds=_kinds, name=_name, run=_value
+        )
 
 
 def _asked(lib, kinds):

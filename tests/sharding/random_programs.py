@@ -5,7 +5,8 @@
 Each is made from its number alone: a mesh, arrays cut in random ways, and a few
 operations, compiled in both libraries; every fourth is differentiated, and every fifth
 runs by `shard_map` with a collective. Those of `TYPED` tell the types of all values on
-meshes of Explicit axes, or of both kinds.
+meshes of Explicit axes, or of both kinds; the `mixed` ones are `shard_map`s in each
+other.
 """
 
 from __future__ import annotations
@@ -180,9 +181,56 @@ def _manual(lib, seed):
     return lib.mj.jit(function)(lib.numbers(24, 4))
 
 
+def _mixed(lib, seed):
+    """`shard_map`s in each other, over axes of a mesh of Auto and Explicit ones."""
+    rng = np.random.default_rng(seed)
+    lax, jnp, P = lib.lax, lib.jnp, lib.P
+    kinds = tuple(lib.explicit if rng.random() < 0.5 else lib.auto for _ in "xyz")
+    mesh = _mesh(lib, (2, 2, 2), "xyz", kinds)
+    types = []
+
+    def mapped(free, depth):
+        axes = [name for name in sorted(free) if rng.random() < 0.6]
+        axes = axes or [str(rng.choice(sorted(free)))]
+        ins, which = _spec(rng, axes, 2), rng.integers(0, 5)
+        named = [name for part in ins for name in part or ()]
+        summed = [n for n in named if rng.random() < 0.4] if which == 0 else []
+        outs = [tuple(n for n in part or () if n not in summed) or None for part in ins]
+        rest = free - {*axes}
+        inner = mapped(rest, depth - 1) if rest and depth else None
+
+        def body(part):
+            if which == 0 and summed:
+                part = lax.psum(part, tuple(summed))
+            elif which == 1:
+                part = jnp.sin(part)
+            elif which == 2:
+                part = part * (part.sum(0) + 1.0)
+            elif which == 3:
+                part = jnp.flip(part, 1) + 1.0
+            if inner is not None:
+                part = inner(part)
+            types.append(str(lib.mj.typeof(part)))
+            return jnp.cos(part)
+
+        return lib.mj.shard_map(
+            body, in_specs=P(*ins), out_specs=P(*outs), axis_names={*axes}
+        )
+
+    spec, function = _spec(rng, "xyz", 2), mapped({*"xyz"}, 2)
+    x = lib.put(lib.numbers(16, 16), *spec, mesh=mesh)
+    with lib.mj.set_mesh(mesh):
+        found = lib.mj.jit(function)(x)
+        return [found, *types, str(lib.mj.typeof(found))]
+
+
 TYPED = {
     f"typed {seed}": functools.partial(_typed, seed=seed)
     for seed in (*range(min(COUNT // 2, 120)), 5339)  # whose type decides, of Auto axes
+}
+TYPED |= {
+    f"mixed {seed}": functools.partial(_mixed, seed=seed)
+    for seed in range(min(COUNT // 2, 300))
 }
 CASES = TYPED | {
     f"program {seed}": functools.partial(

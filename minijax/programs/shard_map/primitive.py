@@ -131,19 +131,6 @@ def _now(*args: Any, **params: Any) -> list:
 # ----------------------------------------------------------------------------------
 
 
-def _with_cut(spec: PartitionSpec, aval: Any) -> PartitionSpec:
-    """The spec, with the Explicit axes that stay outside as the type has them."""
-    cut = cut_of(aval)
-    if not any(cut):
-        return spec
-    named = axes_of(spec)
-    parts = [
-        (*spec.axes(d), *(name for name in axes_in(part) if name not in named)) or None
-        for d, part in enumerate(cut)
-    ]
-    return spec.update(partitions=parts)
-
-
 @shard_map_p.def_lowering
 def _lower(
     ctx, *operands, jaxpr, mesh, in_specs, out_specs, newly_manual_axes, **_
@@ -172,10 +159,8 @@ def _lower(
             results = mlir.lower_eqns(module, jaxpr.jaxpr, consts, operands, constants)
             return [*tokens.last(module), *results]
 
-    ins = [_with_cut(spec, aval) for spec, aval in zip(in_specs, ctx.avals_in)]
-    specs = [*[everywhere] * len([*given, *large]), *ins]
-    outs = [_with_cut(spec, aval) for spec, aval in zip(out_specs, ctx.avals_out)]
-    outs = [*[everywhere] * len(given), *outs]
+    specs = [*[everywhere] * len([*given, *large]), *in_specs]
+    outs = [*[everywhere] * len(given), *out_specs]
     inputs = [*given, *values, *operands]
     if given and mesh.size == 1:  # of one part, XLA cannot cut a token
         return tokens.update(module, kinds, write(inputs))
