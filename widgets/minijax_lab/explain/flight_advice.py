@@ -185,9 +185,8 @@ class Adviser:
 
     def of_loop(self, made: Made, site: Site, misses: list[Miss]) -> Fault:
         """A function that is jitted, or made, anew at each pass."""
-        count = max(made.objects, len(misses) + 1)
         if isinstance(made.place, str):
-            name = made.name
+            name, count = made.name, max(made.objects, len(misses) + 1)
             words = f"{name} gets a new function here at each pass: {count} compiled"
             write = (
                 f"write the function that {name} is given once, above the loop, or "
@@ -196,8 +195,8 @@ class Adviser:
             return Fault("loop", site.file, site.line, words, write)
         file, line = made.place
         here = "here" if (site.file, site.line) == made.place else f"at line {line}"
-        words = f"a new jit of {shown(made.name)} is made {here} at each pass: {count}"
-        words += f" made, {len(misses) + 1} compiled"
+        words = f"a new jit of {shown(made.name)} is made {here} at each pass: "
+        words += f"{made.objects} made, {len(made.misses)} programs compiled"
         write = "make it once, above the loop, and call that"
         lines: list[Line] = []
         source = self.source(file)
