@@ -31,7 +31,7 @@ from minijax.core.trees import tree_leaves
 from minijax.primitives.parallel import manual_lowering
 from minijax.primitives.parallel.manual_lowering import names_of
 from minijax.primitives.shape import broadcasting
-from minijax.support.devices.shardings import ManualSharding, PartitionSpec
+from minijax.support.devices.shardings import PartitionSpec, sharding_in_type
 from minijax.support.settings import declare
 from minijax.values.named_axes import NamedAxisEffect
 
@@ -59,6 +59,12 @@ def words_in(sharding: Any) -> Words:
 def words_of(aval: Any) -> Words:
     """The axes over which values of a type are unreduced, those over which reduced."""
     return words_in(getattr(aval, "cut", None))
+
+
+def words_over(aval: Any, axes: frozenset, spec: Any = PartitionSpec()) -> Words:
+    """`words_of`, of these axes only, and those of a spec."""
+    unreduced, reduced = words_of(aval)
+    return unreduced & axes | spec.unreduced, reduced & axes | spec.reduced
 
 
 def in_mesh_order(axes: Iterable[Hashable]) -> Names:
@@ -104,8 +110,7 @@ def check_one_kind(values: Any, axis_name: Axes, function: str) -> None:
 def moved(aval: ShapedArray, axes: Names, name: str, move: Move) -> ShapedArray:
     """The type of a value that is `target` over the axes over which it was `source`.
 
-    `move` is both. Raises ValueError for a value that is not `source`, and
-    NotImplementedError for words in a `shard_map` over some axes of the mesh.
+    `move` is both. Raises ValueError for a value that is not `source`.
     """
     source, target = move
     found = kind_over(aval, axes, name)
@@ -123,15 +128,9 @@ def moved(aval: ShapedArray, axes: Names, name: str, move: Move) -> ShapedArray:
     cut = aval.cut
     if tuple(words) != words_of(aval):
         mesh = state.abstract_mesh  # of the shard_map
-        if not mesh.are_all_axes_manual:
-            raise NotImplementedError(
-                "a value is unreduced or reduced in a shard_map over all axes of the "
-                f"mesh only; this one is over {[*map(str, mesh.manual_axes)]}. Leave "
-                "out its axis_names."
-            )
-        whole = [None] * aval.ndim
-        spec = PartitionSpec(*whole, unreduced=words[0], reduced=words[1])
-        cut = ManualSharding(mesh, spec) if any(words) else None
+        parts = [None] * aval.ndim if cut is None else cut.spec.partitions
+        spec = PartitionSpec(*parts, unreduced=words[0], reduced=words[1])
+        cut = sharding_in_type(mesh, spec)
     return aval.update(vma=vma, sharding=cut)
 
 

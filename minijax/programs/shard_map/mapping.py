@@ -19,7 +19,7 @@ from minijax.core import errors, language, partial_eval, signatures, trees
 from minijax.core.errors import api_boundary
 from minijax.core.signatures import check_callable, fun_name
 from minijax.core.state import state
-from minijax.primitives.parallel.variation import in_mesh_order, varied, words_of
+from minijax.primitives.parallel.variation import in_mesh_order, varied, words_over
 from minijax.programs.control_flow.operands import merge
 from minijax.programs.shard_map.parts import parts_trace
 from minijax.programs.shard_map.primitive import (
@@ -381,7 +381,7 @@ class _Mapping(NamedTuple):
         for path, aval, spec in zip(paths, avals, specs):
             wanted = [spec.axes(dimension) or None for dimension in range(aval.ndim)]
             found = cut_along(aval, self.manual)
-            unreduced, reduced = words = words_of(aval)
+            unreduced, reduced = words = words_over(aval, self.manual)
             if words != (spec.unreduced, spec.reduced) or (
                 everything and wanted != found
             ):
@@ -401,7 +401,8 @@ class _Mapping(NamedTuple):
         """ValueError for a result that its spec does not describe."""
         for aval, spec in zip(avals, specs):
             self._check_length(aval, spec, "out_specs", "a result")
-            if checked and words_of(aval) != (spec.unreduced, spec.reduced):
+            words = words_over(aval, self.manual)
+            if checked and words != (spec.unreduced, spec.reduced):
                 raise errors.value_error(
                     f"shard_map got out_specs {spec} for a result of '{self.name}' of "
                     f"type {aval.str_short()}: both must be unreduced and reduced over "
@@ -429,7 +430,8 @@ def _varying_as(value: Any, spec: PartitionSpec) -> Any:
     `out_specs` promises are made of a value that varies.
     """
     value = varied(value, axes_of(spec))
-    lacking = spec.unreduced - words_of(language.get_aval(value))[0]
+    there, _ = words_over(language.get_aval(value), spec.unreduced)
+    lacking = spec.unreduced - there
     return pcast(value, in_mesh_order(lacking), to="unreduced")
 
 
@@ -481,5 +483,5 @@ def _inferred(
         )
     return [
         PartitionSpec(*cut_along(aval, manual), unreduced=words[0], reduced=words[1])
-        for aval, words in zip(avals, map(words_of, avals))
+        for aval, words in zip(avals, [words_over(a, manual) for a in avals])
     ]

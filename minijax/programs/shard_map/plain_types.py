@@ -22,8 +22,8 @@ def without_variation(closed: language.ClosedJaxpr) -> language.ClosedJaxpr:
 def _plain_type(aval: Any) -> Any:
     if not isinstance(aval, language.ShapedArray) or not (aval.vma or aval.cut):
         return aval
-    inside = aval.cut is not None and aval.cut.mesh.are_all_axes_manual
-    return aval.update(vma=frozenset(), sharding=None if inside else aval.cut)
+    cut = aval.cut and aval.cut.without_manual_words()
+    return aval.update(vma=frozenset(), sharding=cut)
 
 
 def _plain(jaxpr: language.Jaxpr) -> language.Jaxpr:

@@ -24,6 +24,7 @@ from minijax.core.events import enter
 from minijax.core.language import ClosedJaxpr, JaxprEqn, register, set_current_trace
 from minijax.core.rules import Zero, scalar_like
 from minijax.primitives.parallel import collectives, manual_lowering
+from minijax.primitives.parallel.variation import words_of, words_over
 from minijax.primitives.refs.ref_blocks import discharge_rules
 from minijax.primitives.shape.squeezing import squeeze
 from minijax.programs.control_flow.operands import merge
@@ -31,7 +32,7 @@ from minijax.programs.shard_map.plain_types import without_variation
 from minijax.programs.shard_map.varying import manual_scope
 from minijax.programs.sharding import explicit_types as explicit
 from minijax.programs.sharding.cuts import axes_in, cut_of
-from minijax.programs.sharding.unreduced import NONE, words_of
+from minijax.programs.sharding.unreduced import NONE
 from minijax.support.devices.partition_spec import check_batch_axes
 from minijax.support.devices.shardings import AxisType, NamedSharding, PartitionSpec
 from minijax.transforms import discharge, rematerialize, splitting
@@ -94,7 +95,8 @@ def whole_type(aval: Any, spec: Any, mesh: Any, manual: frozenset) -> Any:
     """The type of the array of which each device has a part of type `aval`."""
     shape = tuple(_scaled(aval, spec, mesh, grow=True))
     parts = [(*spec.axes(d), *axes_in(part)) for d, part in enumerate(cut_of(aval))]
-    sharding = explicit.as_type(mesh, parts, (spec.unreduced, spec.reduced))
+    words = words_over(aval, frozenset(mesh.axis_names) - manual, spec)
+    sharding = explicit.as_type(mesh, parts, words)
     return aval.update(shape=shape, vma=aval.vma - manual, sharding=sharding)
 
 
@@ -206,7 +208,7 @@ def _residual_spec(aval: Any, params: Params) -> PartitionSpec:
     manual = params["newly_manual_axes"]
     axes = aval.vma & manual if params["check_vma"] else manual
     names = tuple(name for name in params["mesh"].axis_names if name in axes)
-    unreduced, reduced = words_of(aval)
+    unreduced, reduced = words_over(aval, manual)
     parts = [names] if names else []
     return PartitionSpec(*parts, unreduced=unreduced, reduced=reduced)
 

@@ -35,9 +35,9 @@ from minijax.programs.sharding.contexts import get_abstract_mesh
 from minijax.support.devices.mesh import AxisType, empty_abstract_mesh
 from minijax.support.devices.shardings import (
     DuplicateSpecError,
-    ManualSharding,
     NamedSharding,
     PartitionSpec,
+    sharding_in_type,
 )
 from minijax.values.ref_avals import ShapeDtypeStruct, struct_aval
 
@@ -84,15 +84,14 @@ def as_type(
             part = None
         names = [n for n in cuts.axes_in(part) if kinds[n] is AxisType.Explicit]
         parts.append(tuple(names) or None)
-    if any(words) and not mesh.are_all_axes_explicit and not mesh.are_all_axes_manual:
+    manual = words[0] | words[1] <= {*mesh.manual_axes}
+    if not manual and not mesh.are_all_axes_explicit:
         raise NotImplementedError(
             f"types that are unreduced or reduced need a mesh of Explicit axes, got "
             f"{mesh}. Make the others Explicit, or reshard to a spec without the words."
         )
-    if mesh.empty or (mesh.are_all_axes_manual and not any(words)):
-        return None
     spec = PartitionSpec(*parts, unreduced=words[0], reduced=words[1])
-    return (ManualSharding if mesh.are_all_axes_manual else NamedSharding)(mesh, spec)
+    return sharding_in_type(mesh, spec)
 
 
 def type_of(sharding: NamedSharding, rank: int) -> Any:
@@ -194,7 +193,7 @@ class Cuts(TypeExtension):
             return out
         given = _given(params)
         mesh = _one_mesh(primitive, avals)
-        typed_ = mesh._any_axis_explicit or mesh.are_all_axes_manual
+        typed_ = mesh._any_axis_explicit or unreduced.has_words(avals)
         if given is None and not typed_:
             return _on_mesh(out, mesh)
         several = isinstance(out, (list, tuple))
@@ -338,6 +337,7 @@ def _computed(
     primitive: Primitive, avals: Any, params: Any, outs: list, mesh: Any
 ) -> list:
     rule = cuts.RULES.get(primitive.name)
+    words = unreduced.words_of_results(primitive.name, avals, params, None)
     if rule is None and not any(any(cuts.cut_of(aval)) for aval in avals):
         return [as_type(mesh, cuts.whole(getattr(out, "ndim", 0))) for out in outs]
     if rule is None:
@@ -348,7 +348,6 @@ def _computed(
             "operands so that every device has all of them."
         )
     found = rule(avals, params, outs)
-    words = unreduced.words_of_results(primitive.name, avals, params, None)
     try:
         return [as_type(mesh, cut, words) for cut in found]
     except DuplicateSpecError:

@@ -14,11 +14,11 @@ from minijax.core.array import Array
 from minijax.core.language import Primitive, ShapedArray, get_aval, register
 from minijax.core.rules import def_linear, instantiate
 from minijax.core.trees import tree_flatten
-from minijax.primitives.parallel.variation import words_in
+from minijax.primitives.parallel.variation import words_in, words_over
 from minijax.programs.sharding import contexts
 from minijax.programs.sharding.constraints import constrain, refuse_empty
-from minijax.programs.sharding.cuts import cut_along
-from minijax.programs.sharding.explicit_types import Cuts, full_spec, type_of
+from minijax.programs.sharding.cuts import cut_along, cut_of
+from minijax.programs.sharding.explicit_types import Cuts, as_type, full_spec
 from minijax.programs.sharding.placement import put_on_several
 from minijax.support.devices.shardings import (
     AxisType,
@@ -83,12 +83,16 @@ def _resharded(x: Any, place: Any) -> Any:
 
 @reshard_p.def_abstract_eval
 def _reshard_type(x: ShapedArray, *, dst_sharding: Any, **_: Any) -> ShapedArray:
-    return x.update(sharding=type_of(dst_sharding, x.ndim))
+    mesh = dst_sharding.mesh
+    words = words_over(x, frozenset(mesh.manual_axes), dst_sharding.spec)
+    cut = cut_of(x.update(sharding=dst_sharding))
+    return x.update(sharding=as_type(mesh, cut, words))
 
 
 def _back(ct: Any, x: Any, **params: Any) -> list:
     """The cotangent, cut as `x` is; that of a value on no mesh stays as it is."""
     ct, cut = instantiate(ct), x.aval.cut
+    cut = cut and cut.without_manual_words()
     if cut is None:
         return [ct]
     return [reshard_p.bind(ct, **{**params, "dst_sharding": cut})]

@@ -15,10 +15,14 @@ from minijax.core import errors
 from minijax.core.avals import ShapedArray
 from minijax.core.language import eval_trace
 from minijax.core.state import state
-from minijax.primitives.parallel.variation import words_of
+from minijax.primitives.parallel.variation import words_in
 from minijax.programs.sharding.contexts import get_abstract_mesh
 from minijax.support.devices.mesh import AxisType, empty_abstract_mesh
-from minijax.support.devices.shardings import NamedSharding, PartitionSpec
+from minijax.support.devices.shardings import (
+    ManualSharding,
+    NamedSharding,
+    PartitionSpec,
+)
 
 _interned: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
 
@@ -78,15 +82,14 @@ def sharding_of(aval: ShapedArray) -> NamedSharding:
         mesh, manual = state.manual_mesh
         kinds = dict.fromkeys(manual, AxisType.Manual)
         mesh = mesh.abstract_mesh.update_axis_types(kinds)
-        if mesh.are_all_axes_manual:
-            spec = PartitionSpec()  # `manual_axis_type_of` tells the rest
+        # `manual_axis_type_of` tells the words.
+        spec = PartitionSpec(*([] if mesh.are_all_axes_manual else spec.partitions))
     parts = (*spec.partitions, *(None,) * (aval.ndim - len(spec)))
     return NamedSharding(mesh, spec.update(partitions=parts))
 
 
 def manual_axis_type_of(aval: ShapedArray) -> ManualAxisType:
     """The mesh axes over which values of a type vary, are unreduced, or reduced."""
-    if aval.cut is None or not aval.cut.mesh.are_all_axes_manual:
-        return ManualAxisType(varying=aval.vma)
-    unreduced, reduced = words_of(aval)
+    inside = aval.cut if isinstance(aval.cut, ManualSharding) else None
+    unreduced, reduced = words_in(inside)
     return ManualAxisType(varying=aval.vma, unreduced=unreduced, reduced=reduced)

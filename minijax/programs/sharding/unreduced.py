@@ -146,7 +146,7 @@ def _reduced(avals: Sequence[Any]) -> frozenset:
 
 def _counts(aval: Any, avals: Sequence[Any]) -> bool:
     """Whether a value must be reduced too; a number must in `shard_map` only."""
-    inside = any(a.cut is not None and a.cut.mesh.are_all_axes_manual for a in avals)
+    inside = any(a.cut is not None and a.cut.mesh.manual_axes for a in avals)
     return aval.ndim > 0 or inside
 
 

@@ -228,6 +228,10 @@ class NamedSharding(ShardingOfSeveral):
         spec = self.spec.dual()
         return self if spec is self.spec else self.update(spec=spec)
 
+    def without_manual_words(self) -> NamedSharding | None:
+        """As a type outside of `shard_map` says it."""
+        return self
+
     # In types: the cut of an array whose dimensions have changed.
 
     def _of(self, parts: Sequence[Any]) -> NamedSharding:
@@ -366,6 +370,17 @@ class ManualSharding(NamedSharding):
     """The sharding in a type inside `shard_map`: Manual axes may be unreduced there."""
 
     _kinds_of_words = (AxisType.Explicit, AxisType.Manual)
+
+    def without_manual_words(self) -> NamedSharding | None:
+        return sharding_in_type(self.mesh, PartitionSpec(*self.spec.partitions))
+
+
+def sharding_in_type(mesh: AbstractMesh, spec: PartitionSpec) -> NamedSharding | None:
+    """The sharding in a type; None if it says nothing, since all axes are Manual."""
+    words = bool(spec.unreduced or spec.reduced)
+    if mesh.empty or (mesh.are_all_axes_manual and not words):
+        return None
+    return (ManualSharding if words and mesh.manual_axes else NamedSharding)(mesh, spec)
 
 
 def check_spec(
