@@ -167,7 +167,8 @@ def drawings_of(scene: dict[str, Any]) -> dict[int, None]:
         found[mark["d"]] = None
         if "h" in mark:
             found[mark["h"]] = None
-        found |= dict.fromkeys(number for _, number in mark.get("v", ()))
+        if "v" in mark:
+            found |= dict.fromkeys([number for _, number in mark["v"]])
     return found
 
 

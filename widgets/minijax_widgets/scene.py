@@ -605,22 +605,22 @@ class Scene:
     def end_at(self, height: float, room: float = 8) -> None:
         """Ends the picture below, and to the right so far behind what stands there."""
         self.height = height
-        # By identity: marks share drawings.
-        ends: dict[int, float] = {}
-
-        def end(drawn: list[Drawn]) -> float:
-            found = ends.get(id(drawn))
-            if found is None:
-                found = max(map(right_end, drawn), default=-math.inf)
-                ends[id(drawn)] = found
-            return found
+        ends = {
+            number: max(map(right_end, drawn), default=-math.inf)
+            for number, drawn in self.drawings().items()
+        }
 
         def reach(mark: Mark) -> float:
             x = max([x for _, x, _ in mark.moves], default=mark.x)
-            widest = max([end(drawn) for _, drawn in mark.turns], default=-math.inf)
-            return max(x, mark.x) + max(widest, end(mark.drawn))
+            turned = [ends[id(drawn)] for _, drawn in mark.turns]
+            return max(x, mark.x) + max([ends[id(mark.drawn)], *turned])
 
         self.width = room + max(map(reach, self.marks))
+
+    def drawings(self) -> dict[int, list[Drawn]]:
+        """Returns all drawings by identity: marks share them."""
+        every = {id(mark.drawn): mark.drawn for mark in self.marks}
+        return every | {id(d): d for mark in self.marks for _, d in mark.turns}
 
     def to_json(self, drawings: Drawings | None = None) -> dict[str, Any]:
         """Returns the scene as the player takes it; its marks name `drawings`, which
@@ -665,12 +665,7 @@ class Scene:
 
     def least_letters(self) -> float | None:
         """Returns the size of its smallest letters, None without any."""
-        every: dict[int, list[Drawn]] = {}
-        for mark in self.marks:
-            every[id(mark.drawn)] = mark.drawn
-            for _, drawn in mark.turns:
-                every[id(drawn)] = drawn
-        parts = itertools.chain.from_iterable(every.values())
+        parts = itertools.chain.from_iterable(self.drawings().values())
         sizes = (part.has["font-size"] for part in parts if part.tag == "text")
         return min(sizes, default=None)
 
