@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import functools
 
+import numpy as np
+
 CASES = {}
 
 
@@ -62,6 +64,13 @@ def _own_rule(t, x, cotangent):
     total = t.mj.custom_vjp(lambda x: x.sum())
     total.defvjp(lambda x: (x.sum(), None), lambda _, ct: (cotangent((8, 8)),))
     return t.mj.grad(total)(x)
+
+
+def _added_to_whole(t):
+    """A cotangent that is unreduced, and one of NumPy, of the same argument."""
+    twice = t.mj.custom_vjp(lambda x: x * 2)
+    twice.defvjp(lambda x: (x * 2, None), lambda _, ct: (np.ones((8, 8), "float32"),))
+    return t.mj.grad(lambda x: (t.whole(twice(x)) + t.whole(x)).sum())(t.r)
 
 
 def _typed(**functions):
@@ -156,9 +165,12 @@ _several(
         t.jnp.ones(())
     ),
     own_rule_with_whole_cotangent_refused=lambda t: _own_rule(t, t.r, t.jnp.ones),
+    own_rule_with_numpy_cotangent=lambda t: t.whole(_own_rule(t, t.r, np.ones)),
+    own_rule_with_numpy_cotangent_of_cut=lambda t: t.whole(_own_rule(t, t.a, np.ones)),
     own_rule_with_other_cut_refused=lambda t: _own_rule(
         t, t.a, lambda shape: t.put(t.jnp.ones(shape), t.P("y", None))
     ),
+    cotangents_of_two_kinds_refused=_added_to_whole,
     add_of_one_refused=lambda t: t.u + t.m,
     add_of_cut_refused=lambda t: t.r + t.a,
     dot_of_unreduced_refused=lambda t: t.jnp.dot(t.u, t.m),

@@ -53,6 +53,12 @@ def _reduced(axis_name: Axes) -> tuple[Hashable, ...]:
     return names
 
 
+def _no_list(axis_name: Axes, everywhere: bool = False) -> tuple[Hashable, ...]:
+    """`names_of`; TypeError for a list within `shard_map`, or `everywhere`."""
+    refused = isinstance(axis_name, list) and (everywhere or state.manual_mesh)
+    return names_of((axis_name,) if refused else axis_name)
+
+
 def _named(axes: Sequence[Hashable]) -> tuple[Hashable, ...]:
     return tuple(axis for axis in axes if not isinstance(axis, int))
 
@@ -102,7 +108,7 @@ def _exchanged_along(axis_name: Axes, axis_index_groups: Any, tiled: bool) -> di
     if groups and len(set(map(len, groups))) > 1:
         raise ValueError(f"axis_index_groups must have one size, got {groups}")
     size = _group_size(axis_name, groups)
-    along = {"axis_name": names_of(axis_name), "axis_index_groups": groups}
+    along = {"axis_name": _no_list(axis_name), "axis_index_groups": groups}
     return {**along, "axis_size": size, "tiled": tiled}
 
 
@@ -247,7 +253,7 @@ def pmin(x: Any, axis_name: Axes, *, axis_index_groups: Any = None) -> Any:
 
 
 def _extremum(primitive: Primitive, x: Any, axis_name: Axes, groups: Any) -> Any:
-    names = _reduced(axis_name)
+    names = _reduced(_no_list(axis_name))
     groups = _groups(groups)
     _group_size(_named(names), groups)
     return _of_each(primitive, x, axes=names, axis_index_groups=groups)
@@ -307,14 +313,14 @@ def exchange(
             if adds_axes and not params["tiled"] and shifted == params:
                 dim += adds_axes
             return out, dim
-        if len(names) > 1 and batch_one_of is None:
+        _refuse_groups(name, params.get("axis_index_groups"))
+        if len(names) == 1:
+            return batch_mapped(x, dim, axis_data, **params)
+        if batch_one_of is None:
             raise NotImplementedError(
                 f"{name} over several axes under vmap: call it for one after the other."
             )
-        _refuse_groups(name, params.get("axis_index_groups"))
-        if batch_one_of is not None and len(names) > 1:
-            return batch_one_of(x, dim, axis_data, names, **params)
-        return batch_mapped(x, dim, axis_data, **params)
+        return batch_one_of(x, dim, axis_data, names, **params)
 
     primitive.def_lowering(lower)
     if name == "reduce_scatter":
@@ -386,7 +392,7 @@ def ppermute(x: Any, axis_name: Axes, perm: Sequence[tuple[int, int]]) -> Any:
     for what, ends in zip(("sources", "destinations"), zip(*pairs) if pairs else ()):
         if len(set(ends)) != len(ends):
             raise ValueError(f"ppermute {what} must be unique, got {perm}")
-    return _of_each(ppermute_p, x, axis_name=names_of(axis_name), perm=pairs)
+    return _of_each(ppermute_p, x, axis_name=_no_list(axis_name), perm=pairs)
 
 
 def pshuffle(x: Any, axis_name: Axes, perm: Sequence[int]) -> Any:
@@ -428,7 +434,7 @@ def pbroadcast(x: Any, axis_name: Axes, source: int) -> Any:
 
     Raises ValueError if the axis has no such index.
     """
-    if not 0 <= source < axis_size(axis_name):
+    if not 0 <= source < axis_size(_no_list(axis_name)):
         raise ValueError(
             f"pbroadcast has source {source}, which is not an index of an axis of size "
             f"{axis_size(axis_name)}."
@@ -506,8 +512,7 @@ def all_gather(
     is to know that it is equal on all devices; "reduced" where its cotangents, one for
     each device, are then added up. Raises ValueError for another.
     """
-    names = names_of(axis_name)
-    if not names:
+    if not _no_list(axis_name, everywhere=True):
         return x
     if to not in _GATHERS:
         raise ValueError(
@@ -593,7 +598,7 @@ def psum_scatter(
     The part is a slice of `scatter_dimension`, whose size must be that of the axis (or,
     with `tiled`, a multiple of it).
     """
-    if not names_of(axis_name):
+    if not _no_list(axis_name, everywhere=True):
         return x
     check_one_kind(x, axis_name, "psum_scatter")
     along = _exchanged_along(axis_name, axis_index_groups, tiled)
@@ -692,7 +697,7 @@ def all_to_all(
     axis and disappears, and a new axis appears at `concat_axis`.
     """
     groups = _groups(axis_index_groups)
-    size = _group_size(axis_name, groups)
+    size = _group_size(_no_list(axis_name), groups)
     along = {"axis_name": axis_name, "axis_index_groups": groups, "tiled": tiled}
 
     def leaf(value: Any) -> Any:

@@ -234,16 +234,20 @@ def _new_ref_transpose(ct, x, **params) -> list:
     return [ct]
 
 
+def even_unmapped(rule: Any) -> Any:
+    """Decorator of a batch rule that is called even if no operand is mapped."""
+    rule.even_unmapped = True
+    return rule
+
+
+@new_ref_p.def_batch
+@even_unmapped
 def _new_ref_batch(axis_data, args, dims, **params) -> tuple[Any, int]:
     """Every example gets a ref of its own, since every example may write to it."""
     if dims[0] is None:
         x = rules.batch_at_front(args[0], None, axis_data)
         return new_ref_p.bind(x, **params), 0
     return new_ref_p.bind(*args, **params), dims[0]
-
-
-_new_ref_batch.even_unmapped = True  # type: ignore[attr-defined]
-new_ref_p.batch = _new_ref_batch
 
 
 # ----------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from minijax.core.language import JaxprEqn, ShapedArray, get_aval
 from minijax.core.rules import Zero, instantiate, is_linear
 from minijax.primitives.index.indexers import NDIndexer, batched
 from minijax.primitives.refs import ref_blocks
-from minijax.primitives.refs.mutable_arrays import Ref, ref_primitive
+from minijax.primitives.refs.mutable_arrays import Ref, even_unmapped, ref_primitive
 from minijax.primitives.refs.mutable_arrays import RefAccumulator as RefAccumulator
 from minijax.primitives.refs.ref_effects import AccumEffect, ReadEffect, WriteEffect
 from minijax.primitives.refs.ref_views import RefView, base_and_indexers
@@ -109,12 +109,6 @@ def _batched_block(
     )
     new_leaves, new_tree = trees.tree_flatten((new,))
     return new_leaves, new_tree, dim, order
-
-
-def _even_unmapped(rule: Any) -> Any:
-    """Decorator of a batch rule that is called even if no operand is mapped."""
-    rule.even_unmapped = True
-    return rule
 
 
 def _batched_write(
@@ -258,7 +252,7 @@ def _swap_discharge(x, value, *leaves, tree) -> tuple:
 
 
 @swap_p.def_batch
-@_even_unmapped
+@even_unmapped
 def _swap_batch(axis_data, args, dims, *, tree) -> Any:
     operands, tree, dim, order = _batched_write(
         "a set/swap", axis_data, args, dims, tree
@@ -329,7 +323,7 @@ def _addupdate_discharge(x, value, *leaves, tree) -> tuple:
 
 
 @addupdate_p.def_batch
-@_even_unmapped
+@even_unmapped
 def _addupdate_batch(axis_data, args, dims, *, tree) -> Any:
     operands, tree, *_ = _batched_write("an addupdate", axis_data, args, dims, tree)
     addupdate_p.bind(*operands, tree=tree)

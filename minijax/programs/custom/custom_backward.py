@@ -13,6 +13,8 @@ import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
+import numpy as np
+
 from minijax.core import batching, dtypes, errors
 from minijax.core.errors import api_boundary
 from minijax.core.language import (
@@ -282,7 +284,8 @@ class _FlatBwd:
                 checked.append(Zero(expected))
                 continue
             actual = get_aval(ct)
-            if actual.shape != expected.shape or not lies_as(expected, actual):
+            lies = isinstance(ct, np.ndarray) or lies_as(expected, actual)
+            if actual.shape != expected.shape or not lies:
                 raise ValueError(
                     f"{where}: expected output with aval {expected.str_short()} but "
                     f"got {actual.str_short()}: a cotangent has the shape of its "

@@ -25,6 +25,7 @@ from minijax.core.language import ClosedJaxpr, JaxprEqn, register, set_current_t
 from minijax.core.rules import Zero, scalar_like
 from minijax.primitives.parallel import collectives, manual_lowering
 from minijax.primitives.parallel.variation import words_of, words_over
+from minijax.primitives.refs.mutable_arrays import even_unmapped
 from minijax.primitives.refs.ref_blocks import discharge_rules
 from minijax.primitives.shape.squeezing import squeeze
 from minijax.programs.control_flow.operands import merge
@@ -69,20 +70,20 @@ def axes_of(spec: PartitionSpec) -> list:
     return [name for dimension in range(len(spec)) for name in spec.axes(dimension)]
 
 
-def _scaled(aval: Any, spec: PartitionSpec, mesh: Any, grow: bool) -> list[int]:
+def _scaled(aval: Any, spec: PartitionSpec, mesh: Any, grow: bool) -> tuple:
     sizes = dict(mesh.shape)
     shape = list(aval.shape)
     for dimension in range(len(spec)):
         count = math.prod(sizes[name] for name in spec.axes(dimension))
         size = shape[dimension]
         shape[dimension] = size * count if grow else size // count
-    return shape
+    return tuple(shape)
 
 
 def part_type(aval: Any, spec: Any, mesh: Any, checked: bool, manual: frozenset) -> Any:
     """The type of one device's part of an array."""
     vma = aval.vma | set(axes_of(spec)) if checked else frozenset()
-    shape = tuple(_scaled(aval, spec, mesh, grow=False))
+    shape = _scaled(aval, spec, mesh, grow=False)
     inside = mesh.abstract_mesh.update_axis_types(
         dict.fromkeys(manual, AxisType.Manual)
     )
@@ -93,7 +94,7 @@ def part_type(aval: Any, spec: Any, mesh: Any, checked: bool, manual: frozenset)
 
 def whole_type(aval: Any, spec: Any, mesh: Any, manual: frozenset) -> Any:
     """The type of the array of which each device has a part of type `aval`."""
-    shape = tuple(_scaled(aval, spec, mesh, grow=True))
+    shape = _scaled(aval, spec, mesh, grow=True)
     parts = [(*spec.axes(d), *axes_in(part)) for d, part in enumerate(cut_of(aval))]
     words = words_over(aval, frozenset(mesh.axis_names) - manual, spec)
     sharding = explicit.as_type(mesh, parts, words)
@@ -123,8 +124,8 @@ def _now(*args: Any, **params: Any) -> list:
     if params["newly_manual_axes"] == frozenset(mesh.axis_names):
         outs = tuple(NamedSharding(mesh, spec) for spec in params["out_specs"])
     body = functools.partial(shard_map_p.bind, **params)
-    avals = list(map(language.get_aval, args))
-    closed = ClosedJaxpr(*partial_eval.trace_to_jaxpr(body, avals))
+    traced = partial_eval.trace_to_jaxpr(body, list(map(language.get_aval, args)))
+    closed = ClosedJaxpr(*traced)
     return run_closed(closed, args, "shard_map", None, False, (), outs)
 
 
@@ -396,7 +397,6 @@ def _transpose(cts, *args, **params) -> None:
             len(values),
             [() if checked else _unnamed(spec, params) for spec in answer_specs],
         )
-    value_specs = where_not(linear, ins)
     given, given_specs = [], []
     for ct, spec in zip(cts, outs):
         if type(ct) is Zero:
@@ -407,7 +407,8 @@ def _transpose(cts, *args, **params) -> None:
             ct = arithmetic.div(ct, scalar_like(language.get_aval(ct), copies))
         given.append(ct)
         given_specs.append(spec)
-    new = with_specs(params, transposed, [*given_specs, *value_specs], answer_specs)
+    given_specs += where_not(linear, ins)
+    new = with_specs(params, transposed, given_specs, answer_specs)
     autodiff.accumulate(args, answered, shard_map_p.bind(*given, *values, **new))
 
 
@@ -436,10 +437,10 @@ def _cotangents_first(
 
 
 @shard_map_p.def_batch
+@even_unmapped
 def _batch(axis_data, args, dims, **params) -> tuple:
     name = axis_data.spmd_name
-    sizes = dict(params["mesh"].shape)
-    names = () if name is None else name if isinstance(name, tuple) else (name,)
+    names = axes_in(name)
     for specs in ("in_specs", "out_specs"):
         check_batch_axes(name, params[specs], f"shard_map {specs}")
     if outside := {*names} - params["newly_manual_axes"]:
@@ -449,7 +450,7 @@ def _batch(axis_data, args, dims, **params) -> tuple:
                 f"{outside}. Add them to axis_names, or leave out spmd_axis_name."
             )
         name, names = None, ()  # the types say how these cut the batch
-    count = math.prod(sizes[one] for one in names)
+    count = math.prod(params["mesh"].shape[one] for one in names)
     part = dataclasses.replace(axis_data, size=axis_data.size // count, spmd_name=None)
     with scope_of(params):
         batched, out_dims = batching.batch_jaxpr(params["jaxpr"], part, dims)
@@ -477,8 +478,8 @@ def _dce(used: Sequence[bool], eqn: JaxprEqn) -> JaxprEqn | None:
     ins, outs = params["in_specs"], params["out_specs"]
     new = with_specs(params, closed, where(kept, ins), where(used, outs))
     invars = where(kept, eqn.invars)
-    effects = of_equation(closed.jaxpr, invars)
-    effects = _seen_outside(effects, params["newly_manual_axes"])
+    manual = params["newly_manual_axes"]
+    effects = _seen_outside(of_equation(closed.jaxpr, invars), manual)
     outvars = where(used, eqn.outvars)
     return eqn.replace(invars=invars, outvars=outvars, params=new, effects=effects)
 

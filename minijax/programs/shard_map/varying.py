@@ -91,7 +91,7 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
 
     In JAX: `jax.lax.pcast`.
     """
-    if isinstance(axis_name, (set, frozenset)):
+    if isinstance(axis_name, (set, frozenset, list)):
         raise errors.type_error(
             f"axis_name={axis_name} must be a tuple or a str: pcast takes mesh axes in "
             "an order."

@@ -28,18 +28,7 @@ from minijax.programs.sharding import cuts, unreduced
 from minijax.programs.sharding import placement as on_several
 from minijax.programs.sharding.contexts import get_abstract_mesh
 from minijax.programs.sharding.explicit_types import full_spec, typed
-from minijax.programs.sharding.placement import (
-    Placement,
-    check_alike,
-    context_mesh,
-    flat_mesh,
-    is_spread,
-    mesh_of,
-    placement_of,
-    spread_buffer,
-    spread_out,
-    with_devices,
-)
+from minijax.programs.sharding.placement import Placement
 from minijax.support.devices.layouts import Layout, layout_of_xla, unusual, with_layout
 from minijax.support.devices.shardings import (
     GSPMDSharding,
@@ -100,7 +89,7 @@ def placed(
             return request
         free = (None,) * len(closed.in_avals)
         devices = single_device_sharding(place)._internal_device_list
-        place = placement_of(devices, free, flat_mesh(devices))
+        place = on_several.placement_of(devices, free, on_several.flat_mesh(devices))
     own = [one and one.layout for one in place.in_shardings]
     if asked is None and not any(own):
         return request
@@ -115,7 +104,7 @@ def placed(
     if any(map(unusual, outs)):  # XLA drops them where another result is AUTO
         layouts = layouts[0], tuple(map(unusual, outs))
     parts = place.devices, place.in_shardings, place.mesh, place.out_shardings
-    return request._replace(place=placement_of(*parts, layouts))
+    return request._replace(place=on_several.placement_of(*parts, layouts))
 
 
 def _on_devices(
@@ -128,8 +117,10 @@ def _on_devices(
     """
     request = _of_used(closed, request)
     place, committed = request.place, request.committed
-    several, found = type(place) is Placement, context_mesh()
-    given = with_devices(request.out_shardings or (), place.mesh if several else None)
+    several, found = type(place) is Placement, on_several.context_mesh()
+    given = on_several.with_devices(
+        request.out_shardings or (), place.mesh if several else None
+    )
     shardings = [one for one in given if isinstance(one, Sharding)]
     named: list[tuple] = [("explicit output sharding ", one) for one in shardings]
     named += [("a sharding inside jit ", one) for one in _places_in(closed)]
@@ -142,13 +133,15 @@ def _on_devices(
     if several:
         there = [i for i, one in enumerate(place.in_shardings) if one is not None]
         lies = [((closed, i), list(place.devices)) for i in there[:1]]
-    check_alike([*lies, *((what, _devices_of(one)) for what, one in named)])
-    outs = tuple(sharding if is_spread(sharding) else None for sharding in given)
+    on_several.check_alike([*lies, *((what, _devices_of(one)) for what, one in named)])
+    outs = tuple(
+        sharding if on_several.is_spread(sharding) else None for sharding in given
+    )
     cut = [sharding for sharding in outs if sharding is not None]
     inside = [one for one in _places_in(closed) if isinstance(one, Mesh)]
     if cut:
         devices = cut[0]._internal_device_list
-        mesh = mesh_of(*cut) or flat_mesh(devices)
+        mesh = on_several.mesh_of(*cut) or on_several.flat_mesh(devices)
     elif inside:
         mesh = inside[0]
         devices = mesh._internal_device_list
@@ -160,7 +153,7 @@ def _on_devices(
     else:
         devices, mesh = found._internal_device_list, found
     if not several:
-        place = placement_of(devices, (None,) * len(closed.in_avals), mesh)
+        place = on_several.placement_of(devices, (None,) * len(closed.in_avals), mesh)
     outs = outs or place.out_shardings or ()  # those of an earlier time
     given = [*outs, *(None,) * (len(closed.out_avals) - len(outs))]
     passed = dict(zip(map(id, closed.jaxpr.invars), place.in_shardings))
@@ -169,7 +162,7 @@ def _on_devices(
         for one, var in zip(given, closed.jaxpr.outvars)
     )
     if any(outs):
-        place = placement_of(devices, place.in_shardings, place.mesh, outs)
+        place = on_several.placement_of(devices, place.in_shardings, place.mesh, outs)
     return request._replace(place=place, committed=True, out_shardings=None)
 
 
@@ -212,9 +205,9 @@ def _of_used(
         return request
     if not any(kept):
         return request._replace(place=first_device(), committed=False)
-    if not any(is_spread(one) or one and one.layout for one in kept):
+    if not any(on_several.is_spread(one) or one and one.layout for one in kept):
         return request._replace(place=devices[0])
-    return request._replace(place=placement_of(devices, kept, mesh))
+    return request._replace(place=on_several.placement_of(devices, kept, mesh))
 
 
 def _check_one_device(closed: language.ClosedJaxpr) -> None:
@@ -384,7 +377,7 @@ def named(sharding: Any) -> NamedSharding:
     """A sharding in terms of a mesh: its own, or one with the devices in a row."""
     if isinstance(sharding, NamedSharding):
         return sharding
-    mesh = flat_mesh(sharding._internal_device_list)
+    mesh = on_several.flat_mesh(sharding._internal_device_list)
     hlo_sharding = sharding._to_xla_hlo_sharding(0)
     return NamedSharding(mesh, spec_of_hlo_sharding(hlo_sharding, mesh))
 
@@ -488,7 +481,7 @@ class PartitionedProgram(LibraryProgram):
         for position, leaf in enumerate(leaves):
             sharding = kept.get(position, self.placement.replicated)
             aval = language.get_aval(leaf)
-            buffers.append(spread_out(leaf, aval, sharding))
+            buffers.append(on_several.spread_out(leaf, aval, sharding))
         return buffers
 
     def run(self, buffers: list[Any]) -> list[Array]:
@@ -500,7 +493,7 @@ class PartitionedProgram(LibraryProgram):
             inputs = list(buffers)
         for position in self.chosen:
             sharding = self.in_shardings[position]
-            inputs[position] = spread_buffer(inputs[position], sharding)
+            inputs[position] = on_several.spread_buffer(inputs[position], sharding)
         if self.constants:
             inputs = self.constants + inputs
         arrays = [*map(wrap_as, self.launch(inputs), self.out_avals, self.placed)]

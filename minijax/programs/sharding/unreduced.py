@@ -107,7 +107,7 @@ def words_of_results(
             )
         return words_of(arrays[0])
     if name == "add_any":
-        return words_of(avals[0])
+        return _add(avals), words_of(avals[0])[1]
     if name not in ELEMENTWISE:
         refuse(name)
     reduced = _reduced(avals)
@@ -154,7 +154,7 @@ def _add(avals: Sequence[Any]) -> frozenset:
     one, other = (words_of(aval)[0] for aval in avals)
     if one != other:
         fail(
-            "lhs and rhs to `add` must be unreduced along the same mesh axes: other "
+            "Summands must be unreduced along the same mesh axes: other "
             f"sums need communication. Got {told(avals)}. Use `reshard` before."
         )
     return one

@@ -445,6 +445,8 @@ def _hlo_sharding_of(
     goes to the end, one more dimension for each kind: devices with the same part, with
     parts the program handles itself, with addends.
     """
+    if any(map(spec.axes, range(max(ndim, 0), len(spec)))):
+        raise IndexError(f"{spec} cuts more dimensions than {ndim}. Shorten it.")
     sizes = mesh.shape
     # Axes of size 1 cut nothing; without them, equal tilings have equal forms.
     kept = [name for name in mesh.axis_names if sizes[name] > 1]
