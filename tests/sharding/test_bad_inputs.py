@@ -36,6 +36,7 @@ OTHER_CLASS = {
     "one mesh axis twice": ("in_specs=P(('x', 'x'))",),
     "groups": ("axis_index_groups",),
     "JAX has no such program for a CPU": ("pbroadcast",),
+    "text in place of pairs": ("'ab'",),
 }
 OTHER_RESULT = {"JAX counts -1 without the mapped axis": ("out_axes=-1",)}
 
