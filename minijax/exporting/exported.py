@@ -27,7 +27,9 @@ from minijax.core.errors import api_boundary
 from minijax.core.jit import jit as plain_jit
 from minijax.core.state import state
 from minijax.programs.custom.custom_backward import custom_vjp
+from minijax.programs.sharding.cuts import cut_of
 from minijax.programs.sharding.placement import Placement
+from minijax.programs.sharding.reshard import reshard
 from minijax.transforms import discharge
 from minijax.transforms.differentiation import vjp as _vjp
 from minijax.values.inner_programs import jaxpr_as_fun
@@ -374,10 +376,19 @@ def _differentiable(exported: Exported) -> Callable[..., Any]:
             np.zeros(aval.shape, dtypes.float0) if dtypes.is_float0(aval.dtype) else ct
             for ct, aval in zip(cts, expected)
         ]
-        return tuple(derivative.call(*args, *given))
+        return tuple(map(_cut_as, derivative.call(*args, *given), args))
 
     f_flat.defvjp(f_flat_vjp_fwd, f_flat_vjp_bwd)
     return f_flat
+
+
+def _cut_as(ct: Any, arg: Any) -> Any:
+    """The cotangent of an argument, whose type on an Explicit mesh has its cut."""
+    expected = language.get_aval(arg).to_ct_aval()
+    alike = cut_of(expected) == cut_of(language.get_aval(ct))
+    return (
+        ct if alike or dtypes.is_float0(expected.dtype) else reshard(ct, expected.cut)
+    )
 
 
 call_exported_p = language.register(

@@ -544,6 +544,27 @@ def exported_for_eight_devices_called_on_one(lib):
     return _exported(lib)(lib.numbers(8, 8))
 
 
+def _gradient_of_exported(lib, wrap):
+    """Of a program on an Explicit mesh, whose types have cuts."""
+    export = importlib.import_module(f"{lib.name}.export").export
+    mesh = lib.make_mesh((4, 2), "xy", lib.explicit)
+    x = lib.put(lib.numbers(8, 8), "x", mesh=mesh)
+    with lib.mj.set_mesh(mesh):
+        call = export(lib.mj.jit(lambda x: lib.jnp.sin(x).sum(0)))(x).call
+        found = wrap(lib.mj.grad(lambda x: call(x).sum()))(x)
+        return str(lib.mj.typeof(found)), found
+
+
+@case
+def gradient_of_exported_on_an_explicit_mesh(lib):
+    return _gradient_of_exported(lib, lambda gradient: gradient)
+
+
+@case
+def gradient_of_exported_on_an_explicit_mesh_jitted(lib):
+    return _gradient_of_exported(lib, lib.mj.jit)
+
+
 @case
 def exported_for_eight_devices_called_on_two(lib):
     two = lib.sharding.Mesh(lib.mj.devices()[:2], ("x",))

@@ -29,13 +29,7 @@ from minijax.core.language import (
     numpy_scalar,
     physical_aval,
 )
-from minijax.core.rules import (
-    NullAccumulator,
-    Shape,
-    instantiate,
-    is_linear,
-    scalar_like,
-)
+from minijax.core.rules import Shape
 from minijax.primitives.index import gathering, index_vectors, scattering
 from minijax.primitives.index.indexers import ds
 from minijax.primitives.refs.mutable_arrays import RefAccumulator
@@ -127,7 +121,7 @@ def _normalized(start: Any, size: Any, allow_negative: bool) -> Any:
     if isinstance(start, np.ndarray):
         negative: Any = start < 0
     else:
-        negative = elementwise.lt(start, scalar_like(get_aval(start), 0))
+        negative = elementwise.lt(start, rules.scalar_like(get_aval(start), 0))
     strong = shaping.convert_element_type_to(start, dtype, weak_type=False)
     from_end = elementwise.add(strong, count)
     return elementwise.select(negative, from_end, start)
@@ -186,7 +180,7 @@ def _dynamic_slice_jvp(primals, tangents, *, slice_sizes) -> Any:
 @dynamic_slice_p.def_transpose
 def _dynamic_slice_transpose(ct, x, *starts, slice_sizes) -> list:
     """Write the cotangent into zeros, where its entries were read."""
-    if isinstance(x, NullAccumulator):
+    if isinstance(x, rules.NullAccumulator):
         return [None] * (1 + len(starts))
     if isinstance(x, RefAccumulator):
         x.accum_at(tuple(map(ds, starts, slice_sizes)), ct)
@@ -374,19 +368,19 @@ dynamic_update_slice_p = rules.standard_primitive(
 @dynamic_update_slice_p.def_jvp_rule
 def _update_jvp(primals, tangents) -> Any:
     out = dynamic_update_slice_p.bind(*primals)
-    dots = [instantiate(t) for t in tangents[:2]]
+    dots = [rules.instantiate(t) for t in tangents[:2]]
     return out, dynamic_update_slice_p.bind(*dots, *primals[2:])
 
 
 @dynamic_update_slice_p.def_transpose
 def _update_transpose(ct, x, update, *starts) -> list:
     """The block goes to the update; what is around it, to the operand."""
-    shape = update.shape if is_linear(update) else get_aval(update).shape
+    shape = update.shape if rules.is_linear(update) else get_aval(update).shape
     zeros = broadcasting.full_like(ct, 0, shape=shape)
     x_ct = update_ct = None
-    if is_linear(x):
+    if rules.is_linear(x):
         x_ct = dynamic_update_slice_p.bind(ct, zeros, *starts)
-    if is_linear(update):
+    if rules.is_linear(update):
         update_ct = dynamic_slice_p.bind(ct, *starts, slice_sizes=shape)
     return [x_ct, update_ct, *[None] * len(starts)]
 

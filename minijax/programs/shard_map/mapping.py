@@ -377,14 +377,12 @@ class _Mapping(NamedTuple):
     ) -> None:
         """ValueError for specs that differ from the cuts in the types."""
         count = len(self.mesh.axis_names)
-        everything = self.mesh.are_all_axes_explicit and len(self.manual) == count
+        whole = self.mesh.are_all_axes_explicit and len(self.manual) == count
         for path, aval, spec in zip(paths, avals, specs):
             wanted = [spec.axes(dimension) or None for dimension in range(aval.ndim)]
             found = cut_along(aval, self.manual)
             unreduced, reduced = words = words_over(aval, self.manual)
-            if words != (spec.unreduced, spec.reduced) or (
-                everything and wanted != found
-            ):
+            if words != (spec.unreduced, spec.reduced) or (whole and wanted != found):
                 typed = PartitionSpec(*found, unreduced=unreduced, reduced=reduced)
                 raise errors.value_error(
                     f"in_specs passed to shard_map: {spec} does not match the specs of "
@@ -481,7 +479,5 @@ def _inferred(
             f"only along axes that are Explicit, and {unknown} of the mesh are not. "
             "Write in_specs=..., a PartitionSpec for each argument."
         )
-    return [
-        PartitionSpec(*cut_along(aval, manual), unreduced=words[0], reduced=words[1])
-        for aval, words in zip(avals, [words_over(a, manual) for a in avals])
-    ]
+    found = [(cut_along(aval, manual), *words_over(aval, manual)) for aval in avals]
+    return [PartitionSpec(*cut, unreduced=u, reduced=r) for cut, u, r in found]
