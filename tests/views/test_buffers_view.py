@@ -179,3 +179,25 @@ def test_the_map_of_a_tpu(target) -> None:
     assert chip and {place.kind for place in inside} == {"on-chip"}
     largest = sum(a.bytes for a in record.memory.allocations if a.id not in chip)
     assert max(record.memory.live()) <= largest
+
+
+def test_boxes_have_whole_names_or_numbers_of_kernels():
+    weights = [np.ones((64, 64), np.float32)] * 4
+    x = np.ones((256, 64), np.float32)
+
+    def layers(weights, x):
+        for w in weights:
+            x = minijax.numpy.tanh(x @ w)
+        return (x**2).sum()
+
+    view = see.memory(minijax.grad(layers), weights, x, compiled=True)
+    pane = view.frame().panes[0]
+    names = {place.buffers[0] for place in view.recording.places}
+    buffers = view.recording.memory.buffers
+    whole = {buffers[n].name.removesuffix("{}") for n in names}
+    kernels = {f"K{n + 1}" for n in view.recording.kernels().values()}
+    for scene in filter(None, (pane.scene, pane.middle, pane.narrow)):
+        boxes = [mark for mark in scene.marks if any(k[:1] == "b" for k in mark.keys)]
+        said = [p.text for mark in boxes for p in mark.drawn if p.tag == "text"]
+        told = {text.split("  ")[0] for text in said if not text.endswith("B")}
+        assert boxes and told <= whole | kernels, told - whole - kernels

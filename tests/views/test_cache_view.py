@@ -220,6 +220,8 @@ def test_names_and_labels_tell_leaves_apart_in_little_room():
     leaves = [f"params['layers'][{n}]['{end}']" for n in (0, 1) for end in ("w", "b")]
     assert len({short_name(f"ct_{leaf}", 14) for leaf in leaves}) == 4
     assert all(len(short_name(f"ct_{leaves[0]}", n)) <= n for n in range(4, 20))
+    # Of a key with other signs the end is as it is written.
+    assert short_name("tree['<img src=x onerror=alert(1)>']", 16) == "..rror=alert(1)>"
 
 
 def test_programs_of_other_trees_have_labels_of_their_own():

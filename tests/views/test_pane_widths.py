@@ -57,6 +57,19 @@ def test_code_stands_beside_the_picture_of_a_kernel(page, width):
     assert drawn["width"] <= picture["width"] + 1
 
 
+def test_the_bar_has_one_line(browser, tmp_path):
+    """Of a page of 800 pixels, with all that a bar can have."""
+    path = tmp_path / "jaxpr.html"
+    states.STATES["jaxpr, huge"]().save(path)
+    page = browser.new_page(viewport={"width": 800, "height": 900})
+    page.goto(path.as_uri())
+    page.wait_for_selector(".mj-live .mj-bar")
+    tops = page.evaluate("""() => [...document.querySelectorAll(".mj-bar > button")]
+      .filter(one => one.offsetWidth).map(one => one.offsetTop)""")
+    page.close()
+    assert len(tops) > 8 and len(set(tops)) == 1, tops
+
+
 def test_a_view_that_is_moved_keeps_its_style(page):
     """Into a shadow root, and into another document: each has its own style sheets."""
     padding = """async root => {

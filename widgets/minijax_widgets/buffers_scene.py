@@ -61,6 +61,7 @@ class Drawing:
 
     def __post_init__(self) -> None:
         self.wide = self.width > 560
+        self.numbers = self.record.kernels()
         self.left = 12.0
         self.right = self.width - 12
         self.across = (self.right - self.left) / len(self.live)
@@ -221,10 +222,16 @@ class Drawing:
         size = size_in_words(place.bytes)
         text = detail = ""
         room = wide - 12
-        if high > 19 and room > 34:
-            text = fitting(name, room)
-            if text_width(text, 12, True) * 1.05 > room:
-                text = ""
+        if high > 19 and room > 16:
+            # Where its name has no room, the number below of the kernel that makes it.
+            maker = self.numbers.get(name)
+            number_of = "" if maker is None else f"K{maker + 1}"
+            fits = (
+                told
+                for told in (name, number_of)
+                if text_width(told, 12, True) * 1.05 < room
+            )
+            text = next(fits, "")
             if text and high > 36 and text_width(size, 12) < room:
                 detail = size
             elif text and text_width(f"{name}  {size}", 12, True) * 1.05 < room:
@@ -248,10 +255,9 @@ class Drawing:
 
     def kernels(self, y: float) -> None:
         """Places the numbers of the kernels under the instructions that run them."""
-        numbers = self.record.kernels()
         end = 0.0
         for point, name in enumerate(self.record.memory.schedule):
-            number = numbers.get(name)
+            number = self.numbers.get(name)
             if number is None:
                 continue
             text = f"K{number + 1}"

@@ -133,8 +133,10 @@ class Drawing:
         tall = self.height(group)
         key, told = f"k{number}", self.told(number, group)
         top = y
-        for row, kernel in enumerate(rows):
+        ends = [
             self.row(kernel, y + row * ROW, key, number, told)
+            for row, kernel in enumerate(rows)
+        ]
         if len(group.before) > len(rows):
             rest = group.before[MOST_ROWS:]
             said = (
@@ -145,7 +147,7 @@ class Drawing:
             top = y + self.rows_height(group)
         else:
             top = y + (tall - self.box_height(group.kernel)) / 2
-            self.curves(group, y, tall, key)
+            self.curves(ends, y, tall, key)
         self.box(number, group, top, told)
         self.result(group.kernel, top + self.box_height(group.kernel) / 2, key)
 
@@ -166,17 +168,18 @@ class Drawing:
         if end > start + 8:
             self.scene.arrow((start, middle), (end, middle), key=key, thick=1.0)
 
-    def row(self, kernel: Kernel, y: float, key: str, number: int, told: str) -> None:
-        """Places one kernel of the unfused program."""
+    def row(self, kernel: Kernel, y: float, key: str, number: int, told: str) -> float:
+        """Places one kernel of the unfused program; returns where it ends."""
         assert self.record.unfused is not None
         module = self.record.unfused.module
         name = " ".join(short(module.instructions[m].opcode) for m in kernel.members)
         x, wide = self.left, self.names - 10
         self.scene.named(x, y + 1, wide, ROW - 4, name, key=key, go=number, tell=told)
-        self.bars(kernel, self.left + self.names, y + 4, self.room)
+        return self.bars(kernel, self.left + self.names, y + 4, self.room)
 
-    def bars(self, kernel: Kernel, x: float, y: float, room: float) -> None:
-        """Places the bytes of a kernel: what it reads filled, what it writes open."""
+    def bars(self, kernel: Kernel, x: float, y: float, room: float) -> float:
+        """Places the bytes of a kernel: what it reads filled, what it writes open.
+        Returns where they end."""
         scale = (room - 3) / self.most
         read, written = kernel.read * scale, kernel.written * scale
         read = max(read, 2.0) if kernel.read else 0.0
@@ -188,13 +191,18 @@ class Drawing:
             self.scene.box(at, y, max(written, 4.0), 14, role="value", filled=False)
         said = size_in_words(kernel.bytes)
         self.scene.note(at + written + 8, y + 12, said)
+        return at + written + 8 + text_width(said, 12)
 
-    def curves(self, group: Group, y: float, tall: float, key: str) -> None:
-        """Places a line from each row on the left into the kernel."""
-        for row in range(min(len(group.before), MOST_ROWS)):
-            start = (self.right - 46, y + row * ROW + ROW / 2 - 1)
-            end = (self.right - 4, y + tall / 2)
-            self.scene.arrow(start, end, curve="h", key=key, thick=1.0, head=row == 0)
+    def curves(self, ends: list[float], y: float, tall: float, key: str) -> None:
+        """Places a line from each row on the left, where it ends, into the kernel."""
+        for row, x in enumerate(ends):
+            middle = y + row * ROW + ROW / 2 - 1
+            bend, end = (self.right - 46, middle), (self.right - 4, y + tall / 2)
+            if x + 6 < bend[0]:
+                self.scene.arrow(
+                    (x + 6, middle), bend, key=key, thick=1.0, head=False, label=""
+                )
+            self.scene.arrow(bend, end, curve="h", key=key, thick=1.0, head=row == 0)
 
     def box(self, number: int, group: Group, y: float, told: str) -> None:
         """Places the kernel: its name, the operations inside, its bytes."""

@@ -8,6 +8,7 @@ from textwrap import wrap
 from minijax_lab.explain.backward_rows import GradSum
 from minijax_lab.explain.residuals import Residual
 from minijax_widgets.grad_bands import Band
+from minijax_widgets.view import cut
 
 
 @dataclass(frozen=True)
@@ -85,3 +86,14 @@ def folded(formulas: str, room: int) -> list[str]:
     words = [w.replace("_", "_-") if len(w) > LONG else w for w in formulas.split(" ")]
     lines = wrap(" ".join(words), room, max_lines=2, placeholder="...")
     return [line.replace("_-", "_") for line in lines]
+
+
+def whole_or_less(remark: str, wide: float) -> str:
+    """Returns the remark under a band's label, or less of it that is a whole phrase."""
+    room = int(wide / 6.8)
+    if len(remark) > room:
+        remark = remark.removeprefix("the same ")
+    which, sign, _ = remark.partition(": ")
+    if len(remark) > room and sign and " of " in which:
+        remark = which
+    return cut(remark, room)

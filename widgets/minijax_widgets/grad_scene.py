@@ -18,6 +18,7 @@ from minijax_widgets.grad_layout import (
     path_of,
     residual_key,
     sum_key,
+    whole_or_less,
 )
 from minijax_widgets.scene import Mark, Placed, Point, Scene, byte_scale, bytes_side
 from minijax_widgets.view import cut, short_name, short_names
@@ -418,7 +419,7 @@ class Picture:
             scene.note(
                 left,
                 y + 25 + LINE * len(label),
-                cut(band.source, int((layout.forward - 44 - layout.label) / 6.8)),
+                whole_or_less(band.source, layout.forward - 44 - layout.label),
                 size=11,
                 mono=True,
                 at=down,

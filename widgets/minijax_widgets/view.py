@@ -313,7 +313,13 @@ def short_name(name: str, width: int) -> str:
     if len(name) <= width:
         return name
     head = "ct_" if name.startswith("ct_") and width > 6 else ""
-    parts = re.findall(r"\w+", name.removeprefix(head))[1:] or [name]
+    told = name.removeprefix(head)
+    # A key with other signs than those of names stays as it is.
+    keys = re.findall(r"\['(.*?)'\]", told)
+    if keys and not all(re.fullmatch(r"\w+", key) for key in keys):
+        parts = keys[-1:]
+    else:
+        parts = re.findall(r"\w+", told)[1:] or [name]
     for place in range(len(parts)):
         if len(head) + len(".".join(parts)) <= width:
             break

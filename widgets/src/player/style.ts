@@ -75,7 +75,7 @@ const WRITTEN = `
 .bar{<flex;flex-wrap:wrap;gap:4px;align-items:center;margin:0 0 8px}
 .bar :is(button,select,[type=search]){font:inherit;color:&text;
 |&panel;border:1px solid transparent;$4px;min-width:24px;
-height:24px;padding:0 6px;cursor:pointer}
+height:24px;padding:0 4px;cursor:pointer}
 .bar button:hover{border-color:&line}
 .bar button[aria-pressed=true]{|&value-wash;border-color:&value}
 .bar button:disabled{opacity:.4;cursor:default}
