@@ -8,7 +8,7 @@ import { ScenePane, inlineGlyph, numberAt } from "./scene";
 import { icon } from "./icons";
 import { choices, huesOfLines, linesOfSteps, type Choice, type Only } from "./only";
 import { tokens, type Token } from "./python";
-import { MANY_ROWS, State, cellText, children, columnWidths, clamp, jumped, leastWidth, naturalWidth, rolesOf, rowText, type Hit } from "./state";
+import { MANY_ROWS, State, cellText, columnWidths, clamp, folding, jumped, leastWidth, naturalWidth, rolesOf, rowText, type Hit } from "./state";
 import { RULES } from "./style";
 import { max, min, round } from "./numbers";
 
@@ -73,7 +73,8 @@ interface Drawn {
   rows: (HTMLTableRowElement | null)[];
   /** The column of its text. */
   main: number;
-  below: number[][];
+  /** Which of its rows fold others. */
+  folding: boolean[];
   folds: boolean;
   tokens?: Token[][];
 }
@@ -431,15 +432,15 @@ export class Player {
     const body = element("tbody");
     table.append(body);
     if (!pane.scene) section.append(table);
-    const below = children(pane.rows);
+    const folds = folding(pane.rows);
     const drawn: Drawn = {
       pane,
       section,
       body,
       rows: pane.rows.map(() => null),
       main: pane.kind === "code" ? 1 : 0,
-      below,
-      folds: below.some((rows) => rows.length > 0),
+      folding: folds,
+      folds: folds.includes(true),
     };
     this.#panes.push(drawn);
     this.#hues ??= huesOfLines(this.frame);
@@ -476,7 +477,7 @@ export class Player {
       if (at! <= step) newest = row;
     });
     const places = [newest, ...rows].map((row) => shown.indexOf(row)).filter((place) => place >= 0);
-    const near: boolean[] = Array(shown.length).fill(false);
+    const near: boolean[] = Array(shown.length);
     for (const at of places.length ? places : [0]) near.fill(true, max(0, at - NEAR_ROWS), at + NEAR_ROWS + 1);
     return near;
   }
@@ -536,7 +537,7 @@ export class Player {
       // Narrow pages show the second of two programs, the first where there is none.
       cell.toggleAttribute("data-other", kind === "sides" && column === 1 && !!cellText(row.c[2]));
       const first = column === drawn.main;
-      if (first && drawn.below[number]!.length) {
+      if (first && drawn.folding[number]) {
         const fold = element("button", "mj-fold");
         fold.type = "button";
         fold.tabIndex = -1;
@@ -546,7 +547,7 @@ export class Player {
       }
       if (first && kind !== "code" && (depth || drawn.folds)) {
         // Rows that do not fold stand where the text of those that do begins.
-        const sign = drawn.folds && !drawn.below[number]!.length ? 20 : 0;
+        const sign = drawn.folds && !drawn.folding[number] ? 20 : 0;
         const at = `${8 + 16 * depth + sign}px`;
         if (kind === "listing") vary(cell, "at", at);
         cell.style.paddingLeft = at;
@@ -782,9 +783,9 @@ export class Player {
     let known = this.#rowsOfKey[pane];
     if (!known) {
       known = this.#rowsOfKey[pane] = new Map();
-      this.frame.panes[pane]!.rows.forEach((row, index) => {
-        for (const one of row.k ?? []) if (!known!.has(one)) known!.set(one, index);
-      });
+      const { rows } = this.frame.panes[pane]!;
+      // The first one is written last.
+      for (let index = rows.length; index--; ) for (const key of rows[index]!.k ?? []) known.set(key, index);
     }
     return known.get(key) ?? -1;
   }
@@ -1033,7 +1034,7 @@ export class Player {
   }
 
   #fold(pane: number, row: number): void {
-    if (!this.#panes[pane]!.below[row]?.length) return;
+    if (!this.#panes[pane]!.folding[row]) return;
     const folded = this.state.folded[pane]!;
     if (!folded.delete(row)) folded.add(row);
     this.#showRows(pane);
@@ -1042,7 +1043,7 @@ export class Player {
   #foldAll(): void {
     this.#panes.forEach((drawn, index) => {
       const folded = this.state.folded[index]!;
-      const parents = drawn.below.flatMap((below, row) => (below.length ? [row] : []));
+      const parents = drawn.folding.flatMap((folds, row) => (folds ? row : []));
       if (!parents.length) return;
       const open = parents.some((row) => !folded.has(row));
       folded.clear();

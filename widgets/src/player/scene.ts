@@ -229,9 +229,8 @@ export class ScenePane {
     const other = this.#now?.scene !== scene;
     if (other) {
       this.#now?.svg.setAttribute("hidden", "");
-      let layout = this.#layouts.get(scene);
-      if (!layout) this.#layouts.set(scene, (layout = this.#draw(scene)));
-      this.#now = layout;
+      this.#now = this.#layouts.get(scene) ?? this.#draw(scene);
+      this.#layouts.set(scene, this.#now);
     }
     this.#now.svg.removeAttribute("hidden");
     // Its size does not depend on its marks, which cost where it is measured.
@@ -539,7 +538,7 @@ export class ScenePane {
       section.style.maxHeight = `${ceil(wanted)}px`;
       box = this.#litBox()!; // growing may have moved it
     }
-    const across = box.right - box.left + 2 * EDGE;
+    const across = box.right - box.left;
     if (!this.#zoom && across > widthOf(section)) {
       const { scene, svg } = this.#now;
       const zoom = bounds(svg).width / scene.w;

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 import type { Frame, Pane, Row } from "./frame";
-import { State, children, columnWidths, jumped, leastWidth, naturalWidth, rowText, search, visible } from "./state";
+import { State, columnWidths, folding, jumped, leastWidth, naturalWidth, rowText, search, visible } from "./state";
 
 const row = (text: string, d = 0, more: Partial<Row> = {}): Row => ({ c: [[[text]]], d, ...more });
 const rows = [row("a"), row("b", 1), row("c", 2), row("d", 1), row("e")];
@@ -25,8 +25,8 @@ describe("a key of some steps", () => {
 });
 
 describe("rows", () => {
-  it("belong to the last shallower one", () => {
-    expect(children(rows)).toEqual([[1, 3], [2], [], [], []]);
+  it("fold the deeper ones that follow", () => {
+    expect(folding(rows)).toEqual([true, true, false, false, false]);
   });
 
   it("hide below a folded one", () => {

@@ -28,17 +28,9 @@ export function rowText(row: Row): string {
   return row.c.map(cellText).join("  ");
 }
 
-/** Which rows hide below a folded one: for each row, the rows that it folds. */
-export function children(rows: Row[]): number[][] {
-  const found: number[][] = rows.map(() => []);
-  const open: number[] = [];
-  rows.forEach((row, index) => {
-    const depth = row.d ?? 0;
-    while (open.length && (rows[open[open.length - 1]!]!.d ?? 0) >= depth) open.pop();
-    if (open.length) found[open[open.length - 1]!]!.push(index);
-    open.push(index);
-  });
-  return found;
+/** Which rows fold others: those that a deeper one follows. */
+export function folding(rows: Row[]): boolean[] {
+  return rows.map(({ d = 0 }, row) => (rows[row + 1]?.d ?? 0) > d);
 }
 
 /** Whether each row is visible, given which ones are folded. */

@@ -49,11 +49,14 @@ const roles = Object.keys(PALETTE)
 const CODE = "E";
 const TEXT = "T";
 
+/** Fonts that Linux does not have; a browser looks for each of them, in each size. */
+const NAMED = /Linux/.test(navigator.platform) ? "" : "ui-monospace,SFMono-Regular,Menlo,Consolas,";
+
 /** What stands for what in the rules below; each word's first letter is its sign. The build
  *  writes capital letters for words, so that the rules here can be read. */
 const WORDS =
   "?.mj-live !#table.mj-!^tr.mj-!|background:!_white-space:!<display:!Sbox-shadow:!U&residual!V :is(td,th)!Wfont-weight:!Ymin-width:!Z-wash;!Xcolumn!$border-radius:!'td:first-child!Acolor:!Bwidth!Foverflow!Gborder!Hpadding!Itransparent!Jconstant!Kvalue!L-child!Mcursor:pointer!Nstroke!Pflex!Qoutline!Rheight!Dtext!Onone!Cline" +
-  "!Evar(--jp-code-font-family,var(--vscode-editor-font-family,ui-monospace,SFMono-Regular,Menlo,Consolas,monospace))" +
+  `!Evar(--jp-code-font-family,var(--vscode-editor-font-family,${NAMED}monospace))` +
   "!Tvar(--jp-ui-font-family,var(--vscode-font-family,system-ui,sans-serif))";
 
 /** A page carries all of this, so it is short: `.x` stands for `.mj-x`, `&x` for
