@@ -618,3 +618,24 @@ def test_a_literal_among_the_parts_is_counted_once():
     view = see.grad(newton, 4.0)
     assert "a is used 5 times, so 5 cotangents add" in " ".join(view.text().split())
     assert view.text(full=True).count("ct_a += 1") == 1
+
+
+def test_the_sign_of_a_sum_stands_beside_its_glyph():
+    def f(x):
+        y = jnp.exp(x)
+        return jnp.sin(y) + jnp.cos(y) + jnp.tanh(y) + y * 3.0
+
+    pane = next(p for p in see.grad(f, 2.0).frame().panes if p.kind == "scene")
+    for scene in filter(None, (pane.scene, pane.narrow)):
+        (plus,) = [
+            (mark.x, mark.y)
+            for mark in scene.marks
+            for part in mark.drawn
+            if part.tag == "text" and part.text == "+5"
+        ]
+        dots = [
+            mark.x
+            for mark in scene.marks
+            if abs(mark.y - plus[1]) < 20 and mark.label == "[], cotangent"
+        ]
+        assert plus[0] + 26 <= min(dots) - 5, (plus, dots)

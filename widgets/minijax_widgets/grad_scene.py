@@ -737,12 +737,14 @@ class Picture:
                     continue
                 at = self.steps.sums.get((path, found.name), self.steps.up[band.key])
                 key = self.key(sum_key(band, found))
-                x, y = end.x - 20, end.y + end.h - 8
+                # It ends where the glyph begins.
+                wide = 20 if len(found.rows) < 3 else 26
+                x, y = end.x - wide, end.y + end.h - 8
                 if found.target is None:
                     x = self.pluses.get((path, found.name), end.x + end.w + 12)
                     y = end.cy - 10
                 if x + 28 > self.layout.width:
-                    x = end.x - 22
+                    x = end.x - wide - 2
                     if found.target is None and self.layout.wide:
                         x, y = end.cx - 13, end.y + end.h + 2
                 place = (end.cx, end.cy)
@@ -750,7 +752,7 @@ class Picture:
                 self.scene.box(
                     x - 28 * (beside[place] - 1),
                     y,
-                    20 if len(found.rows) < 3 else 26,
+                    wide,
                     20,
                     role="cotangent",
                     text=f"+{len(found.rows)}" if len(found.rows) > 2 else "+",
