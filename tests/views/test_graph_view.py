@@ -1,5 +1,6 @@
 """The graph of a jaxpr: boxes that open, inputs and outputs by name, and DOT."""
 
+import re
 import time
 from functools import partial
 
@@ -152,7 +153,20 @@ def test_an_lstm_is_seen_whole():
     assert any("scan, 24 turns" in text for text in found)
     boxes = [mark.label for mark in scene.marks if mark.label.endswith(", open")]
     assert sum(label.startswith("line ") for label in boxes) == 5
-    assert scene.width < 1250 and scene.height < 620
+    assert scene.width < 1144 and scene.height < 640
+    # Titles stand in several lines, and are whole.
+    assert not [text for text in found if "..." in text]
+    whole = "".join(found).replace(" ", "")
+    assert "c=lax.logistic(f)*c+lax.logistic(i)*jnp.tanh(g)" in whole
+    assert 'gates=x@w["x"]+h@w["h"]+w["b"]' in whole
+
+
+def test_arrows_of_a_small_graph_have_a_shaft():
+    scene = see.jaxpr(jnp.sin, X).graph().scenes()[0]
+    drawn = [mark for mark in scene.marks if "flows" in mark.label]
+    ends = [re.findall(r"[\d.]+", mark.drawn[0].has["d"]) for mark in drawn]
+    shafts = [float(numbers[-2]) - float(numbers[0]) for numbers in ends]
+    assert len(shafts) == 2 and min(shafts) > 8, shafts
 
 
 def flows(view, opened):

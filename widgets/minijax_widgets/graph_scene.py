@@ -8,16 +8,27 @@ from dataclasses import dataclass
 from minijax_lab.explain.jaxpr import Equation
 from minijax_widgets.glyph import text_width
 from minijax_widgets.graph_layout import Laid, Point
-from minijax_widgets.graph_sketch import PAD, ROUND, SMALL, TEXT_SIZE, Box, Node, Sketch
-from minijax_widgets.scene import Scene, fitting
+from minijax_widgets.graph_sketch import (
+    LINE,
+    PAD,
+    ROUND,
+    SMALL,
+    TEXT_SIZE,
+    Box,
+    Node,
+    Sketch,
+    title_lines,
+    widest,
+)
+from minijax_widgets.scene import Scene
 from minijax_widgets.signs import sign
 
 # A longer line cannot be seen at once in a narrow window: a step does not light it.
 LONGEST_LIT = 300.0
 
 
-# Where the title of a box begins, where the box does, what it says, on which ground.
-Title = tuple[float, float, str, str]
+# Where the title of a box begins, where the box does, its lines, on which ground.
+Title = tuple[float, float, list[str], str]
 
 
 @dataclass(frozen=True)
@@ -46,13 +57,16 @@ class Drawer:
             else:
                 self.draw_value(node, left, top)
 
-    def draw_title(self, at: float, top: float, shown: str, role: str) -> None:
+    def draw_title(self, at: float, top: float, lines: list[str], role: str) -> None:
         """Draws the title of a box on the box's ground: a line goes behind it."""
-        wide = text_width(shown, TEXT_SIZE, True) * 1.05
-        self.scene.band(top + 6, 17, x=at - 2, w=wide + 4, role=role, label="")
-        self.scene.text(
-            at, top + 18, shown, size=TEXT_SIZE, weight=600, mono=True, label=""
-        )
+        high = LINE * len(lines) + 1
+        wide = widest(lines) + 4
+        self.scene.band(top + 6, high, x=at - 2, w=wide, role=role, label="")
+        for number, told in enumerate(lines):
+            down = top + LINE * number
+            self.scene.text(
+                at, down + 18, told, size=TEXT_SIZE, weight=600, mono=True, label=""
+            )
 
     def draw_boxes(self, box: Box, titles: list[Title]) -> None:
         for number, part in enumerate(box.inside):
@@ -79,8 +93,9 @@ class Drawer:
             if part.unit:
                 draw_sign(self.scene, "opened", at, top + 14)
                 at += 14
-            shown = fitting(part.title, left + w - at - 8)
-            titles.append((at, top, shown, "" if lines else "base"))
+            letters = int((left + w - at - 8) / widest(["m"]))
+            told = title_lines(part.title, max(letters, 4), part.lines)
+            titles.append((at, top, told, "" if lines else "base"))
             self.draw_boxes(part, titles)
 
     def draw_loops(self, box: Box, place: tuple[float, float, float, float]) -> None:
@@ -210,12 +225,14 @@ class Drawer:
         if opens is not None:
             draw_sign(self.scene, "shut", at, top + 11)
             at += 14
-        self.scene.text(
-            at, top + 15, node.title, size=TEXT_SIZE, mono=True, label="",
-            weight=600 if node.unit else 400,
-        )  # fmt: skip
+        for number, line in enumerate(node.lines):
+            self.scene.text(
+                at, top + 15 + LINE * number, line, size=TEXT_SIZE, mono=True, label="",
+                weight=600 if node.unit else 400,
+            )  # fmt: skip
+        below = top + LINE * (len(node.lines) - 1)
         if node.note:
-            self.scene.note(at, top + 31, node.note, size=11, label="")
+            self.scene.note(at, below + 31, node.note, size=11, label="")
         if node.picture is not None:
             self.scene.glyph(
                 node.shape or (),

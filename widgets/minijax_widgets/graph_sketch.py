@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
@@ -17,11 +18,14 @@ from minijax_widgets.view import cut
 MOST_ALIKE = 3
 PAD = 10.0
 HEAD = 20.0
-# Between the lines that go round, and the width of a title that is always there.
+# Between the lines that go round.
 ROUND = 16.0
-TITLE, NARROW_TITLE = 94.0, 110.0
-# In a small graph they have three times the room.
-MOST_WITH_TITLES = 14
+# Of a title: letters in a line at least, more in a small graph; lines, letters at most.
+LETTERS, SMALL_LETTERS, DOWN_LETTERS, NARROW_LETTERS = 10, 34, 30, 18
+LINES, LINE = 5, 16.0
+MOST_LETTERS = 140
+# Titles and arrows of a graph of so few nodes have more room.
+MOST_OF_SMALL = 14
 SMALL = 0.5
 TEXT_SIZE = 12.0
 
@@ -40,6 +44,12 @@ class Node:
     type: str = ""
     role: str = "value"
     tell: str = ""
+    letters: int = LETTERS
+
+    @functools.cached_property
+    def lines(self) -> list[str]:
+        """The lines of its title."""
+        return title_lines(self.title, self.letters)
 
     @functools.cached_property
     def shape(self) -> tuple[int, ...] | None:
@@ -56,7 +66,7 @@ class Node:
     @property
     def w(self) -> float:
         """How wide it is."""
-        wide = text_width(self.title, TEXT_SIZE, mono=True) + (28 if self.unit else 11)
+        wide = widest(self.lines) / 1.05 + (28 if self.unit else 11)
         named = text_width(self.name, TEXT_SIZE, mono=True) * 1.08 + 4
         seen = self.picture.w + 12 if self.picture else 0.0
         noted = text_width(self.note, 11) + (22 if self.unit else 0)
@@ -70,7 +80,9 @@ class Node:
     @property
     def h(self) -> float:
         """How high it is, with the name."""
-        high = self.head + (22.0 if self.title else 0.0) + (15.0 if self.note else 0.0)
+        high = self.head + (15.0 if self.note else 0.0)
+        if self.title:
+            high += 22 + LINE * (len(self.lines) - 1)
         return high + (self.picture.h + 6 if self.picture else 0.0)
 
 
@@ -84,6 +96,7 @@ class Box:
     outside: Box | None = None
     inside: list[str | Box] = field(default_factory=list)
     loops: list[tuple[str, str, int]] = field(default_factory=list)
+    lines: int = 1  # of its title
 
     @property
     def rim(self) -> float:
@@ -94,12 +107,11 @@ class Box:
 class Sketch:
     """A program with some boxes open: nodes, nested boxes, and what flows.
 
-    On a `narrow` page titles are cut sooner.
+    `letters` are those of a line of a title, 0 for as many as fit.
     """
 
-    def __init__(self, boxes: Boxes, opened: set[str], narrow: bool = False) -> None:
-        self.letters = 27 if narrow else 34  # of a title
-        self.least_title = NARROW_TITLE if narrow else TITLE
+    def __init__(self, boxes: Boxes, opened: set[str], letters: int = 0) -> None:
+        self.letters = letters
         self.boxes = boxes
         self.record = boxes.recording
         self.opened = opened
@@ -166,11 +178,12 @@ class Sketch:
                     continue
                 count = count_in_words(part.count, "equation")
                 node = Node(
-                    cut(part.title, self.letters),
+                    part.title,
                     note=count,
                     unit=unit,
                     pile=part.repeats,
                     tell=part.title,
+                    letters=self.letters or SMALL_LETTERS,
                 )
                 for operand in part.reads:
                     self.flow(operand, unit)
@@ -276,9 +289,15 @@ class Sketch:
 
     # ---- as Graphviz takes it ------------------------------------------------------
 
+    @property
+    def small(self) -> bool:
+        """Whether titles and arrows have more room."""
+        return len(self.nodes) <= MOST_OF_SMALL
+
     def dot(self) -> str:
         """Returns the sketch in Graphviz's language, a pixel for a point."""
-        lines = ["digraph {", "nodesep=0.16; ranksep=0.12;"]
+        apart = 0.3 if self.small else 0.14
+        lines = ["digraph {", f"nodesep=0.16; ranksep={apart};"]
         lines.append('node [shape=box fixedsize=true label=""];')
         self.write(self.whole, lines)
         for number, (start, end) in enumerate(self.edges):
@@ -293,11 +312,11 @@ class Sketch:
                 lines.append(f"{part} [{size}];")
                 continue
             lines.append(f"subgraph cluster{self.key_of(part, number)} {{")
-            most = self.least_title
-            if len(self.nodes) <= MOST_WITH_TITLES:
-                most = text_width("m" * (self.letters + 1), TEXT_SIZE, True) + 28
-            wide = max(60.0, min(most, text_width(part.title, TEXT_SIZE, True) + 28))
-            room = f'WIDTH="{wide:.0f}" HEIGHT="{HEAD + part.rim:.0f}"'
+            told = title_lines(part.title, self.letters_of(part))
+            part.lines = len(told)
+            wide = max(60.0, widest(told) + 28)
+            high = HEAD + LINE * (part.lines - 1) + part.rim
+            room = f'WIDTH="{wide:.0f}" HEIGHT="{high:.0f}"'
             lines.append(f"margin={PAD / 2 + part.rim:.0f}; labeljust=l;")
             lines.append(
                 f'label=<<TABLE BORDER="0" FIXEDSIZE="TRUE" {room}>'
@@ -308,6 +327,18 @@ class Sketch:
             self.write(part, lines)
             lines.append("}")
 
+    def letters_of(self, box: Box) -> int:
+        """Returns how many letters of an open box's title stand in a line: as many as
+        fit over its longest row of nodes, so that the title makes it no wider."""
+        if self.letters or self.small:
+            return self.letters or SMALL_LETTERS
+        rows: dict[str, float] = {}
+        for name in [part for part in box.inside if isinstance(part, str)]:
+            before = [rows.get(a, 0.0) for a, b in self.edges if b == name]
+            rows[name] = self.nodes[name].w + max(before, default=0.0)
+        room = max(rows.values(), default=0.0) + PAD - 28
+        return max(LETTERS, min(SMALL_LETTERS, int(room / widest(["m"]))))
+
     @staticmethod
     def key_of(box: Box, number: int) -> str:
         """Returns the name of a box: a program in a loop's box counts from 0 on."""
@@ -316,3 +347,25 @@ class Sketch:
             if box.unit
             else f"_{box.outside and box.outside.unit}_{number}"
         )
+
+
+def title_lines(title: str, letters: int, most: int = LINES) -> list[str]:
+    """Returns a title in lines of so many letters, of more where it has many. A word
+    of more letters than a line goes on in the next after a sign of its own."""
+    parts = []
+    for word in cut(title, MOST_LETTERS).split():
+        pieces = [word] if len(word) <= letters else re.findall(r"\w+\W*|\W+", word)
+        parts += [*pieces[:-1], f"{pieces[-1]} "]
+    lines = [""]
+    for part in parts:
+        if lines[-1] and len(f"{lines[-1]}{part}".rstrip()) > letters:
+            lines.append("")
+        lines[-1] += part
+    if len(lines) > most:
+        return title_lines(title, letters + 1, most)
+    return [line.rstrip() for line in lines]
+
+
+def widest(lines: Sequence[str]) -> float:
+    """Returns how wide lines of a title are."""
+    return max((text_width(one, TEXT_SIZE, True) * 1.05 for one in lines), default=0.0)

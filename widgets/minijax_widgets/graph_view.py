@@ -16,7 +16,7 @@ from minijax_widgets.frame import Frame, Pane, Row
 from minijax_widgets.graph_boxes import Boxes
 from minijax_widgets.graph_layout import Laid, lay_out
 from minijax_widgets.graph_scene import Drawer
-from minijax_widgets.graph_sketch import PAD, Sketch
+from minijax_widgets.graph_sketch import DOWN_LETTERS, NARROW_LETTERS, PAD, Sketch
 from minijax_widgets.jaxpr_view import JaxprView
 from minijax_widgets.scene import Scene
 from minijax_widgets.view import View
@@ -25,6 +25,8 @@ from minijax_widgets.view import View
 MOST_DOWN = 1300
 # The pages that a graph is laid out for, by the numbers of their first layouts.
 WIDE, DOWN, NARROW = 0, 1, 2
+# Letters in a line of a title, on each; 0: as many as fit.
+LETTERS_OF = (0, DOWN_LETTERS, NARROW_LETTERS)
 # A wider graph stands above the listing.
 MOST_BESIDE = 520
 # Boxes stay closed at first where more would be drawn, and never so many are open.
@@ -154,7 +156,7 @@ class GraphView(View):
         last. For each page, the number of the sketch that a click on a box shows."""
         firsts = self.firsts
         found = [
-            (Sketch(self.boxes, first, n == NARROW), n)
+            (Sketch(self.boxes, first, LETTERS_OF[n]), n)
             for n, first in enumerate(firsts)
         ]
         states: list[dict[str, int]] = [{}, {}, {}]
@@ -165,9 +167,9 @@ class GraphView(View):
                 opened = first - {unit}
                 if unit not in first:
                     opened = alone if form == NARROW else {*first, *alone}
-                sketch = Sketch(self.boxes, opened, form == NARROW)
+                sketch = Sketch(self.boxes, opened, LETTERS_OF[form])
                 if len(sketch.nodes) > MOST_DRAWN:
-                    sketch = Sketch(self.boxes, alone, form == NARROW)
+                    sketch = Sketch(self.boxes, alone, LETTERS_OF[form])
                 states[form][unit] = len(found)
                 found.append((sketch, form))
         return found, states
