@@ -25,11 +25,14 @@ from minijax.core import dispatch, dtypes, errors, hlo, language, lowering, tree
 from minijax.core.array import default_device
 from minijax.core.errors import api_boundary
 from minijax.core.jit import jit as plain_jit
+from minijax.core.jit import make_jaxpr
 from minijax.core.state import state
 from minijax.programs.custom.custom_backward import custom_vjp
+from minijax.programs.sharding.constraints import with_sharding_constraint
 from minijax.programs.sharding.cuts import cut_of
 from minijax.programs.sharding.placement import Placement
 from minijax.programs.sharding.reshard import reshard
+from minijax.support.devices.shardings import NamedSharding
 from minijax.transforms import discharge
 from minijax.transforms.differentiation import vjp as _vjp
 from minijax.values.inner_programs import jaxpr_as_fun
@@ -48,14 +51,14 @@ _LASTING_TARGETS = set(
 )
 
 
+@dataclasses.dataclass(frozen=True, repr=False)
 class DisabledSafetyCheck:
     """A check of exported programs that the user turns off, by `disabled_checks`.
 
     In JAX: `jax.export.DisabledSafetyCheck`.
     """
 
-    def __init__(self, _impl: str):
-        self._impl = _impl
+    _impl: str
 
     @classmethod
     def platform(cls) -> DisabledSafetyCheck:
@@ -77,12 +80,6 @@ class DisabledSafetyCheck:
 
     __repr__ = __str__
 
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, DisabledSafetyCheck) and self._impl == other._impl
-
-    def __hash__(self) -> int:
-        return hash(self._impl)
-
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Exported:
@@ -93,8 +90,9 @@ class Exported:
     arguments at the positions `module_kept_var_idx`. Where several platforms were asked
     for, `mlir_module_serialized` is the first one's, and `_others` those of the rest.
 
-    `nr_devices` says on how many devices the arguments lay. The program keeps no cuts.
-    It runs on as many devices; if that is one, on any number.
+    `nr_devices` says on how many devices the arguments lay. The program runs on as
+    many, and cuts arguments and results as it was exported; if that is one, it runs on
+    any number.
 
     In JAX: `jax.export.Exported`.
     """
@@ -121,12 +119,12 @@ class Exported:
 
     @property
     def in_shardings_hlo(self) -> tuple[None, ...]:
-        """The sharding of each argument: None, since the program does not say it."""
+        """The sharding of each argument: None, it stands in the program itself."""
         return (None,) * len(self.in_avals)
 
     @property
     def out_shardings_hlo(self) -> tuple[None, ...]:
-        """The sharding of each result: None, since the program does not say it."""
+        """The sharding of each result: None, it stands in the program itself."""
         return (None,) * len(self.out_avals)
 
     def in_shardings_jax(self, mesh: Any) -> Sequence[None]:
@@ -200,8 +198,7 @@ class Exported:
 
 
 def _argument_path(tree: Any, position: int) -> str:
-    numbered = tree.unflatten(range(tree.num_leaves))
-    paths, _ = trees.tree_flatten_with_path(numbered)
+    paths, _ = trees.tree_flatten_with_path(tree.unflatten(range(tree.num_leaves)))
     path, _ = paths[position]
     first = "args" if getattr(path[0], "idx", 0) == 0 else "kwargs"
     return first + trees.keystr(path[1:])
@@ -281,6 +278,9 @@ def _export_traced(
             f"'{traced.fun_name}' reads or writes refs of its caller, and an exported "
             "program has none. Take the content as an argument and return the new one."
         )
+    place, _ = place_of.run(traced)
+    if type(place) is Placement and place.mesh.size > 1:
+        closed = _with_cuts(closed, place)
     avals = tuple(closed.in_avals)
     # The shapes of all arguments may tell the values of symbolic sizes.
     symbolic = symbolic_axes([aval.shape for aval in avals])
@@ -290,7 +290,6 @@ def _export_traced(
         return f"{_argument_path(traced.in_tree, position)}.shape[{axis}]"
 
     modules = []
-    place, _ = place_of.run(traced)
     kept: tuple[int, ...] = ()
     for platform in platforms:
         lowered = lowering.lower_to_module(
@@ -319,6 +318,24 @@ def _export_traced(
         _others=tuple(modules[1:]),
         _get_vjp=functools.cache(functools.partial(_derivative, closed)),
     )
+
+
+def _with_cuts(closed: language.ClosedJaxpr, place: Placement) -> language.ClosedJaxpr:
+    """The program, which says along what its arguments and results are cut.
+
+    Explicit axes are in the types already.
+    """
+
+    def cut(value: Any, sharding: Any) -> Any:
+        if type(sharding) is NamedSharding and sharding.mesh.are_all_axes_auto:
+            return with_sharding_constraint(value, sharding)
+        return value
+
+    def program(*args: Any) -> list[Any]:
+        results = jaxpr_as_fun(closed)(*map(cut, args, place.in_shardings))
+        return list(map(cut, results, place.out_shardings or [None] * len(results)))
+
+    return make_jaxpr(program)(*closed.in_avals)
 
 
 def _check_targets(lowered: lowering.Lowered, checks: Sequence) -> None:
@@ -386,9 +403,8 @@ def _cut_as(ct: Any, arg: Any) -> Any:
     """The cotangent of an argument, whose type on an Explicit mesh has its cut."""
     expected = language.get_aval(arg).to_ct_aval()
     alike = cut_of(expected) == cut_of(language.get_aval(ct))
-    return (
-        ct if alike or dtypes.is_float0(expected.dtype) else reshard(ct, expected.cut)
-    )
+    alike = alike or dtypes.is_float0(expected.dtype)
+    return ct if alike else reshard(ct, expected.cut)
 
 
 call_exported_p = language.register(

@@ -132,8 +132,7 @@ def _from_header(header: dict, programs: list[bytes], scope: SymbolicScope) -> E
         return tuple(_aval_from_json(entry, scope) for entry in header[name])
 
     first, count = header["programs"]
-    vjp = header["vjp"]
-    derivative = None if vjp is None else _from_header(vjp, programs, scope)
+    vjp = header["vjp"] and _from_header(header["vjp"], programs, scope)
     return Exported(
         header["fun_name"],
         _tree_from_json(header["in_tree"]),
@@ -147,7 +146,7 @@ def _from_header(header: dict, programs: list[bytes], scope: SymbolicScope) -> E
         calling_convention_version=header["calling_convention"],
         nr_devices=header.get("nr_devices", 1),
         _others=tuple(programs[first + 1 : first + count]),
-        _get_vjp=None if derivative is None else lambda primal: derivative,
+        _get_vjp=None if vjp is None else lambda primal: vjp,
     )
 
 
@@ -199,22 +198,6 @@ _formats_by_type: dict[type, _NodeFormat] = {}
 _formats_by_name: dict[str, _NodeFormat] = {}
 
 
-def _add(node_format: _NodeFormat) -> None:
-    known = _formats_by_name.get(node_format.name)
-    if known is not None:
-        raise ValueError(
-            f"the name {node_format.name!r} stands for {known.nodetype} already. Give "
-            "each class a serialized_name of its own."
-        )
-    if node_format.nodetype in _formats_by_type:
-        raise ValueError(
-            f"{node_format.nodetype} is registered already, as "
-            f"{_formats_by_type[node_format.nodetype].name!r}."
-        )
-    _formats_by_type[node_format.nodetype] = node_format
-    _formats_by_name[node_format.name] = node_format
-
-
 def register_pytree_node_serialization(
     nodetype: type,
     *,
@@ -239,7 +222,20 @@ def register_pytree_node_serialization(
             "from_children is not needed: the function with which the class was "
             "registered as a pytree makes the node. Leave it out."
         )
-    _add(_NodeFormat(nodetype, serialized_name, serialize_auxdata, deserialize_auxdata))
+    known = _formats_by_name.get(serialized_name)
+    if known is not None:
+        raise ValueError(
+            f"the name {serialized_name!r} stands for {known.nodetype} already. Give "
+            "each class a serialized_name of its own."
+        )
+    if nodetype in _formats_by_type:
+        raise ValueError(
+            f"{nodetype} is registered already, as {_formats_by_type[nodetype].name!r}."
+        )
+    made = _NodeFormat(
+        nodetype, serialized_name, serialize_auxdata, deserialize_auxdata
+    )
+    _formats_by_type[nodetype] = _formats_by_name[serialized_name] = made
     return nodetype
 
 
@@ -259,6 +255,10 @@ def register_namedtuple_serialization(nodetype: type, *, serialized_name: str) -
         serialize_auxdata=lambda metadata: b"",
         deserialize_auxdata=lambda data: None,
     )
+
+
+_BUILT_IN: dict[str, Any] = {kind.__name__: kind for kind in (tuple, list, dict)}
+_BUILT_IN["none"] = type(None)
 
 
 def _tree_to_json(tree: PyTreeDef) -> Any:
@@ -313,13 +313,7 @@ def _tree_from_json(entry: Any) -> PyTreeDef:
         node_type = node_format.nodetype
         metadata = node_format.from_bytes(bytes.fromhex(data))
     else:
-        types: dict[str, type] = {
-            "none": type(None),
-            "tuple": tuple,
-            "list": list,
-            "dict": dict,
-        }
-        node_type = types[kind]
+        node_type = _BUILT_IN[kind]
     if kind == "none":
         return tree_structure(None)
     return tree_structure(0).from_node_data_and_children(

@@ -544,6 +544,32 @@ def exported_for_eight_devices_called_on_one(lib):
     return _exported(lib)(lib.numbers(8, 8))
 
 
+def _exported_with_cuts(lib, ins=(), outs=(), wrap=None, put=("y",)):
+    """By `jit`'s options, or as the argument lies; then called with another."""
+    export = importlib.import_module(f"{lib.name}.export").export
+    options = {"in_shardings": lib.on(*ins)} if ins else {}
+    options |= {"out_shardings": lib.on(*outs)} if outs else {}
+    jitted = lib.mj.jit(lambda x: lib.jnp.sin(x) * 2.0, **options)
+    like = lib.mj.ShapeDtypeStruct((8, 8), "float32")
+    made = export(jitted)(like if ins else lib.put(lib.numbers(8, 8), "x"))
+    return (wrap or (lambda call: call))(made.call)(lib.put(lib.numbers(8, 8), *put))
+
+
+for _name, _options in {
+    "results": {"outs": (None, "x")},
+    "results_whole": {"outs": (None,)},
+    "both": {"ins": ("x", "y"), "outs": ("y", "x")},
+    "arguments": {},
+    "arguments_by_option": {"ins": (None, ("x", "y"))},
+}.items():
+    CASES[f"exported_cuts_{_name}"] = functools.partial(_exported_with_cuts, **_options)
+
+
+@case
+def exported_cuts_in_a_jitted_function(lib):
+    return _exported_with_cuts(lib, outs=(("x", "y"),), wrap=lib.mj.jit)
+
+
 def _gradient_of_exported(lib, wrap):
     """Of a program on an Explicit mesh, whose types have cuts."""
     export = importlib.import_module(f"{lib.name}.export").export
