@@ -8,7 +8,7 @@ with `hijax=True`: then binding one is refused here, with a sentence.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NamedTuple, NoReturn
 
 from minijax.core.effects import control_flow_allowed_effects
 from minijax.core.language import AbstractValue
@@ -64,12 +64,13 @@ def register_hitype(val_cls: type, typeof_fn: Callable[[Any], Any]) -> None:
     """Takes note of nothing: values of such a class are refused as arguments of JAX."""
 
 
-class aval_method:
+class aval_method(NamedTuple):
     """A method that tracers of a high-level type have; there are no such tracers."""
 
-    def __init__(self, fun: Callable):
-        self.fun = fun
+    fun: Callable
 
 
-class aval_property(aval_method):
+class aval_property(NamedTuple):
     """A property that tracers of a high-level type have; there are no such tracers."""
+
+    fget: Callable

@@ -863,7 +863,7 @@ def scan(step, carry, xs, length=None, reverse=False, known=0):
                     "body = trace(lambda *a: forward(*a)[0], *args)",
                 ),
             ),
-            "Nobody differentiates, and forward ran",
+            "Nothing is differentiated, and forward ran",
         ),
         (
             changed(

@@ -37,6 +37,13 @@ def test_one_function_keeps_its_right_and_its_wrong_program_apart():
     assert float(slope(0.5)) == right
 
 
+def test_each_fault_is_there_in_a_new_process():
+    """Also before anything has used what it makes wrong."""
+    script = "from minijax_lab.sabotage import FAULTS, sabotage\n"
+    script += "for number in FAULTS:\n    with sabotage(number): pass"
+    subprocess.run([sys.executable, "-c", script], check=True)
+
+
 def test_an_exception_undoes_the_fault():
     with pytest.raises(KeyError), sabotage(4):
         raise KeyError

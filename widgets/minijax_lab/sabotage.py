@@ -27,6 +27,7 @@ from minijax.core.language import ShapedArray, get_aval, primitive_named
 from minijax.core.rules import Accumulator, Zero, is_linear, not_mapped
 from minijax.core.signatures import CallSignature
 from minijax.core.state import state
+from minijax.programs import checkpointing
 from minijax.support.settings import override
 
 
@@ -399,7 +400,7 @@ FAULTS: dict[int, Fault] = {
         "custom_jvp calls the function itself, so its own rule is never asked.",
     ),
     17: Fault(
-        _primitive("remat2"),
+        lambda: checkpointing.remat_p,  # registered when it is first used
         "partial_eval",
         _keep_everything,
         "checkpoint saves no memory, though every value is right.",
