@@ -38,7 +38,7 @@ MARGIN = 16
 LIVE_SCALE = 0.45
 LARGER_SCALE = 0.9
 # A browser shows this many rows of a static frame without delay.
-STATIC_ROWS = 60
+STATIC_ROWS = 48
 # A picture of more marks has them as JSON of their own: the player reads them when it
 # draws it, and a page draws one of a pane's layouts.
 MANY_MARKS = 100

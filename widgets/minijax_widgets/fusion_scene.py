@@ -195,14 +195,18 @@ class Drawing:
 
     def curves(self, ends: list[float], y: float, tall: float, key: str) -> None:
         """Places a line from each row on the left, where it ends, into the kernel."""
+        bend = min(max(ends, default=0.0) + 6, self.right - 46)
         for row, x in enumerate(ends):
-            middle = y + row * ROW + ROW / 2 - 1
-            bend, end = (self.right - 46, middle), (self.right - 4, y + tall / 2)
-            if x + 6 < bend[0]:
-                self.scene.arrow(
-                    (x + 6, middle), bend, key=key, thick=1.0, head=False, label=""
-                )
-            self.scene.arrow(bend, end, curve="h", key=key, thick=1.0, head=row == 0)
+            at = y + row * ROW + ROW / 2 - 1
+            self.scene.arrow(
+                (min(x + 6, bend), at),
+                (self.right - 4, y + tall / 2),
+                via=[(bend, at)],
+                curve="h",
+                key=key,
+                thick=1.0,
+                head=row == 0,
+            )
 
     def box(self, number: int, group: Group, y: float, told: str) -> None:
         """Places the kernel: its name, the operations inside, its bytes."""
