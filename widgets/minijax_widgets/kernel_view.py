@@ -44,7 +44,6 @@ MOST_STEPS = 1000
 MOST_DRAWN = 8
 # The pipeline's rows, and what colour each has.
 LANES = {"copy in": "value", "compute": "text", "copy out": "residual"}
-NO_BREAK = "\u00a0"
 # Of a longer pipeline so many programs are in sight at first.
 SLOTS = 10
 MOST_PROBLEMS = 20
@@ -437,7 +436,7 @@ class KernelView(View):
                 role,
                 self.steps.get(slot.program, -1),
                 # Where a name does not fit, the place stays whole.
-                f"{self.places[slot.program].replace(' ', NO_BREAK)} {lane}",
+                f"{self.places[slot.program].replace(' ', '')} {lane}",
             )
             for slot in slots
             for row, (lane, role) in enumerate(LANES.items())

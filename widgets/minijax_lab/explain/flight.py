@@ -106,12 +106,16 @@ class Jitted:
         site.called.append(begin)
         self.calls = number = self.calls + 1
         if number == self.next:
-            self.look(site, args, kwargs, result)
+            self.look(number, site, args, kwargs, result)
         return result
 
-    def look(self, site: Site, args: tuple, kwargs: dict, result: Any) -> None:
-        """Looks at the arguments, on the first two calls and then now and then."""
-        number = self.calls
+    def look(
+        self, number: int, site: Site, args: tuple, kwargs: dict, result: Any
+    ) -> None:
+        """Looks at the arguments, on the first two calls and then now and then.
+
+        Other threads may have called since the call of this `number`.
+        """
         each = EACH if number < OFTEN else LATER
         self.next = 2 if number == 1 else number - number % each + each
         for each_site in list(self.at.values()):
@@ -119,7 +123,7 @@ class Jitted:
         with COUNTING:
             self.made.calls += number - self.counted
             self.counted = number
-        self.ear.look(self, site, args, kwargs, result)
+        self.ear.look(self, number, site, args, kwargs, result)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         # A jitted method: the object that it belongs to is its first argument.
@@ -433,38 +437,40 @@ class Ear:
     # ---- what a call brings --------------------------------------------------------
 
     def look(
-        self, front: Jitted, site: Site, args: tuple, kwargs: dict, result: Any
+        self,
+        front: Jitted,
+        number: int,
+        site: Site,
+        args: tuple,
+        kwargs: dict,
+        result: Any,
     ) -> None:
         """Looks at the arguments of one of many calls."""
         made = front.made
         last = made.misses[-1] if made.misses else None
-        if (
-            last is not None
-            and last.call == front.calls
-            and last.object == front.number
-        ):
+        if last is not None and last.call == number and last.object == front.number:
             self.look_inside(front, last, args, kwargs, site)
         util = self.library.tree_util
-        for number, value in enumerate(args):
+        for place, value in enumerate(args):
             # Trees are mostly arrays of the device's: only others are taken apart.
             if any(type(leaf) in self.of_numpy for leaf in util.tree_leaves(value)):
-                self.look_at_pushed(front, site, number, value)
-        if front.calls == 1 and not made.donated:
+                self.look_at_pushed(front, site, place, value)
+        if number == 1 and not made.donated:
             results = [x for x in util.tree_leaves(result) if hasattr(x, "nbytes")]
             with contextlib.suppress(TypeError):
                 front.results = [weakref.ref(x) for x in results]
-        elif front.calls == 2 and front.results:
+        elif number == 2 and front.results:
             before = {id(ref()) for ref in front.results} - {id(None)}
             front.results = []
             names = list(front.signature.parameters) if front.signature else []
-            for number, value in enumerate(args):
+            for place, value in enumerate(args):
                 again = sum(
                     leaf.nbytes
                     for leaf in util.tree_leaves(value)
                     if id(leaf) in before and hasattr(leaf, "nbytes")
                 )
                 if again:
-                    name = names[number] if number < len(names) else f"args[{number}]"
+                    name = names[place] if place < len(names) else f"args[{place}]"
                     made.passed_on[name] = again
 
     def look_inside(
