@@ -39,6 +39,8 @@ MOST_DRAWN = 6
 MOST_PIECE_STEPS = 64
 # The largest array, where two stand side by side.
 HALF = (170, 150)
+# The mesh stands beside an array that leaves so many pixels.
+LEAST_BESIDE = 340
 
 
 @with_options
@@ -258,7 +260,9 @@ class PlacementView(View):
         start = self.starts[number]
         right, low = draw_array(scene, value, mesh, x, y, sizes, prefix, start)
         mesh_x, mesh_y = x + mesh_room(mesh), low + 44
-        if sizes.beside:
+        rest = x + sizes.width - right - mesh_room(mesh)
+        beside = sizes.beside or rest > LEAST_BESIDE
+        if beside:
             mesh_x, mesh_y = right + 20 + mesh_room(mesh), y + 22
         mesh_y += 14 * (len(mesh.axes) > 2)
         room = max(240.0, x + sizes.width - mesh_x)
@@ -267,7 +271,7 @@ class PlacementView(View):
             device = fitting_device(mesh, device, x + sizes.width - mesh_x - 14)
         laid = lay_mesh(mesh, mesh_x, mesh_y, device, width=room)
         self.draw_devices(scene, number, laid)
-        low = max(low, laid.low) if sizes.beside else laid.low
+        low = max(low, laid.low) if beside else laid.low
         for remark in self.remarks(value)[: bool(value.better)]:
             letters = int((sizes.width - 40) / text_width("m", 13))
             lines = wrap(remark, letters)
