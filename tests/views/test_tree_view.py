@@ -121,6 +121,8 @@ def test_a_large_tree_opens_where_it_differs(browser, tmp_path) -> None:
     told = page.locator(".mj-live .mj-r.mj-on")
     assert told.count() == 1 and "f32[3]" in told.inner_text()
     assert told.is_visible()
+    # Rows far from the lit one come after the first paint.
+    page.wait_for_function("document.querySelectorAll('.mj-live .mj-r').length >= 200")
     shown = page.locator(".mj-live .mj-r:visible").count()
     assert 200 <= shown < 210  # of 401: the other containers are folded
     page.close()
