@@ -20,7 +20,6 @@ import numpy as np
 
 from minijax.core import arithmetic as elementwise
 from minijax.core import shaping, trees
-from minijax.core.events import enter
 from minijax.core.language import JaxprEqn, Primitive, ShapedArray, get_aval
 from minijax.core.rules import instantiate
 from minijax.kernels.uninitialized import uninitialized
@@ -29,37 +28,14 @@ from minijax.primitives.index import dynamic_slicing
 from minijax.primitives.index.indexers import NDIndexer, Slice
 from minijax.primitives.refs import ref_blocks, references
 from minijax.primitives.refs.mutable_arrays import ref_primitive
-from minijax.primitives.refs.ref_blocks import discharge_rules
 from minijax.primitives.refs.ref_effects import ReadEffect, WriteEffect
 from minijax.primitives.shape import broadcasting, padding
 from minijax.primitives.shape.squeezing import expand_dims, squeeze
 from minijax.values.print_options import prints_equation
 
-_int32 = np.dtype(np.int32)
-
-
 # ----------------------------------------------------------------------------------
 # Blocks that reach beyond the end
 # ----------------------------------------------------------------------------------
-
-
-def _spans(indexer: NDIndexer) -> tuple[list[Any], list[int], tuple[int, ...]] | None:
-    """(starts, sizes, axes of integers), if there are scalars and slices only."""
-    starts: list[Any] = []
-    sizes: list[int] = []
-    for entry in indexer.indices:
-        if isinstance(entry, Slice):
-            if entry.stride != 1:
-                return None
-            starts.append(entry.start)
-            sizes.append(entry.size)
-        elif get_aval(entry).shape:
-            return None
-        else:
-            starts.append(entry)
-            sizes.append(1)
-    integers = tuple(np.flatnonzero(indexer.is_integer).tolist())
-    return [shaping.convert_element_type(x, _int32) for x in starts], sizes, integers
 
 
 def _fits(indexer: NDIndexer) -> bool:
@@ -96,7 +72,7 @@ def read(x: Any, indexers: Sequence[NDIndexer]) -> Any:
     """The block of an array; beyond its end there are no values."""
     *first, last = indexers or (NDIndexer.from_indices_shape((), get_aval(x).shape),)
     x = ref_blocks.read(x, first)
-    spans = _spans(last)
+    spans = ref_blocks.as_dynamic_slice(last)
     if spans is None or _fits(last):
         return ref_blocks.read(x, (last,))
     starts, sizes, integers = spans
@@ -109,7 +85,7 @@ def read(x: Any, indexers: Sequence[NDIndexer]) -> Any:
 def write(x: Any, indexers: Sequence[NDIndexer], value: Any) -> Any:
     """The array with a block replaced; elements beyond its end are dropped."""
     *first, last = indexers or (NDIndexer.from_indices_shape((), get_aval(x).shape),)
-    spans = _spans(last)
+    spans = ref_blocks.as_dynamic_slice(last)
     if spans is None or _fits(last):
         return ref_blocks.swap(x, indexers, value)[0]
     starts, sizes, integers = spans
@@ -173,12 +149,13 @@ def _load_type(*avals, args_tree, **_) -> tuple:
     return ShapedArray(block.shape, block.dtype), frozenset({ReadEffect(0)})
 
 
-def _load_discharge(discharged, *args, args_tree, **_) -> tuple[list, Any]:
+@ref_blocks.discharges(load_p)
+def _load_discharge(*args, args_tree, **_) -> tuple:
     x, indexers, mask, other = trees.tree_unflatten(args_tree, args)
     out = read(x, indexers)
     if mask is not None and other is not None:
         out = _where(mask, out, other)
-    return [None] * len(args), out
+    return None, out
 
 
 def _where(mask: Any, chosen: Any, other: Any) -> Any:
@@ -189,9 +166,6 @@ def _where(mask: Any, chosen: Any, other: Any) -> Any:
         chosen,
         broadcasting.broadcast_to(other, aval.shape),
     )
-
-
-enter(discharge_rules, load_p, _load_discharge)
 
 
 @load_p.def_jvp_rule
@@ -238,15 +212,13 @@ def _swap_type(*avals, args_tree, **_) -> tuple:
 swap_p.def_effectful_abstract_eval(_swap_type)
 
 
-def _swap_discharge(discharged, *args, args_tree, **_) -> tuple[list, Any]:
+@ref_blocks.discharges(swap_p)
+def _swap_discharge(*args, args_tree, **_) -> tuple:
     x, indexers, value, mask = trees.tree_unflatten(args_tree, args)
     old = read(x, indexers)
     new = value if mask is None else _where(mask, value, old)
     out = old if mask is None else _where(mask, old, value)
-    return [write(x, indexers, new), *[None] * (len(args) - 1)], out
-
-
-enter(discharge_rules, swap_p, _swap_discharge)
+    return write(x, indexers, new), out
 
 
 @swap_p.def_jvp_rule
@@ -310,22 +282,20 @@ _UPDATES: dict[AtomicOpType, Callable] = {
 }
 
 
-def _atomic_discharge(discharged, *args, args_tree, atomic_type) -> tuple[list, Any]:
+@ref_blocks.discharges(atomic_rmw_p)
+def _atomic_discharge(*args, args_tree, atomic_type) -> tuple:
     x, indexers, value, mask = trees.tree_unflatten(args_tree, args)
     old = read(x, indexers)
-    if atomic_type is AtomicOpType.ADD and len(indexers) == 1 and not _spans(*indexers):
+    by_arrays = len(indexers) == 1 and not ref_blocks.as_dynamic_slice(*indexers)
+    if by_arrays and atomic_type is AtomicOpType.ADD:
         # An element may be named several times: each addition counts.
         if mask is not None:
             value = _where(mask, value, shaping.filled_like(value, 0))
-        new = ref_blocks.add(x, indexers, value)
-        return [new, *[None] * (len(args) - 1)], old
+        return ref_blocks.add(x, indexers, value), old
     new = _UPDATES[atomic_type](old, value)
     if mask is not None:
         new = _where(mask, new, old)
-    return [write(x, indexers, new), *[None] * (len(args) - 1)], old
-
-
-enter(discharge_rules, atomic_rmw_p, _atomic_discharge)
+    return write(x, indexers, new), old
 
 
 # ----------------------------------------------------------------------------------

@@ -45,8 +45,13 @@ class _Span:
     stride: int = 1
 
 
-def _spans(ref: Memory, indexers: Sequence[NDIndexer]) -> list[_Span]:
-    """The block that one index after another selects, along all axes of the memory."""
+def _spans(
+    ref: Memory, indexers: Sequence[NDIndexer]
+) -> tuple[list[_Span], list[int]]:
+    """What one index after another selects.
+
+    Returns (the block along all axes of the memory, the axes that no integer takes).
+    """
     spans = [_Span(0, size) for size in ref.shape]
     seen = [axis for axis in range(len(spans)) if axis not in ref.hidden]
     for indexer in indexers:
@@ -58,22 +63,26 @@ def _spans(ref: Memory, indexers: Sequence[NDIndexer]) -> list[_Span]:
                 remaining.append(axis)
             else:
                 start, size, stride = entry, 1, 1
-            if not isinstance(start, (int, np.integer)) and start.type != _i32():
+            if not _is_number(start) and start.type != _i32():
                 raise NotImplementedError(
                     "an index that is an array; a block has one start along each axis."
                 )
             first = _plus(old.start, _times(start, old.stride))
             spans[axis] = _Span(first, size, old.stride * stride)
         seen = remaining
-    return spans
+    return spans, seen
 
 
 def _i32() -> Any:
     return hlo.ir.IntegerType.get_signless(32)
 
 
+def _is_number(x: Any) -> bool:
+    return isinstance(x, (int, np.integer))
+
+
 def _plus(a: Any, b: Any) -> Any:
-    if isinstance(a, (int, np.integer)) and isinstance(b, (int, np.integer)):
+    if _is_number(a) and _is_number(b):
         return int(a + b)
     if isinstance(a, int) and a == 0:
         return b
@@ -81,13 +90,15 @@ def _plus(a: Any, b: Any) -> Any:
 
 
 def _times(a: Any, stride: int) -> Any:
-    if stride == 1 or isinstance(a, (int, np.integer)):
-        return a * stride if isinstance(a, (int, np.integer)) else a
+    if _is_number(a):
+        return a * stride
+    if stride == 1:
+        return a
     return dialect("arith").muli(a, _as_value(stride))
 
 
 def _as_value(x: Any) -> Any:
-    return constant(x, np.int32) if isinstance(x, (int, np.integer)) else x
+    return constant(x, np.int32) if _is_number(x) else x
 
 
 def _places(spans: Sequence[_Span]) -> list[Any]:
@@ -95,7 +106,7 @@ def _places(spans: Sequence[_Span]) -> list[Any]:
     arith, kind = dialect("arith"), hlo.ir.IndexType.get()
     return [
         index_constant(int(span.start))
-        if isinstance(span.start, (int, np.integer))
+        if _is_number(span.start)
         else arith.index_cast(kind, span.start)
         for span in spans
     ]
@@ -103,7 +114,7 @@ def _places(spans: Sequence[_Span]) -> list[Any]:
 
 def _block(ctx: RuleContext, ref: Memory, indexers: Any) -> tuple[Any, ...]:
     """(starts, strides or None, the block's type with all axes of the memory)."""
-    spans = _spans(ref, indexers)
+    spans = _spans(ref, indexers)[0]
     strides = [span.stride for span in spans]
     strided = strides if any(s != 1 for s in strides) else None
     dtype = stored_dtype(ctx.avals_in[0].dtype)
@@ -217,7 +228,7 @@ def _masked_load(ctx: RuleContext, *leaves: Any, args_tree: Any, **_: Any) -> An
     """The whole block is read, and the other value chosen where the mask is False."""
     ref, indexers, mask, other = trees.tree_unflatten(args_tree, leaves)
     result = ctx.avals_out[0]
-    spans = _spans(ref, indexers)
+    spans = _spans(ref, indexers)[0]
     if mask is not None and not all(isinstance(s.start, int) for s in spans):
         raise NotImplementedError(
             "a read with a mask from a computed start, which may reach beyond the "
@@ -307,8 +318,7 @@ def _views(values: Sequence[Any], tree: Any) -> list[Any]:
 
 def _view(ref: Memory, indexers: Sequence[NDIndexer]) -> Any:
     """The part of a memory that an index selects, as a memory of its own."""
-    spans = _spans(ref, indexers)
-    gone = ref.hidden | _integers(ref, indexers)
+    spans, left = _spans(ref, indexers)
     if any(span.stride != 1 for span in spans):
         raise NotImplementedError("a copy with a stride; copy all, and read a part.")
     tpu, ir = dialect("tpu"), hlo.ir
@@ -320,20 +330,11 @@ def _view(ref: Memory, indexers: Sequence[NDIndexer]) -> Any:
         )
         starts = [_as_value(span.start) for span in spans]
         value = tpu.memref_slice(kind, value, starts, [])
-    if gone:
-        left = [size for axis, size in enumerate(sizes) if axis not in gone]
+    if len(left) < len(sizes):
         kind = ir.MemRefType.get(
-            left, kind.element_type, memory_space=kind.memory_space
+            [sizes[axis] for axis in left],
+            kind.element_type,
+            memory_space=kind.memory_space,
         )
         value = tpu.memref_squeeze(kind, value)
     return value
-
-
-def _integers(ref: Memory, indexers: Sequence[NDIndexer]) -> frozenset[int]:
-    """The axes of the memory that an integer selects."""
-    seen = [axis for axis in range(len(ref.shape)) if axis not in ref.hidden]
-    found: set[int] = set()
-    for indexer in indexers:
-        found.update(a for a, gone in zip(seen, indexer.is_integer) if gone)
-        seen = [a for a, gone in zip(seen, indexer.is_integer) if not gone]
-    return frozenset(found)

@@ -76,7 +76,7 @@ def add(x: Any, indexers: Sequence[NDIndexer], value: Any) -> Any:
     if not indexers or selects_everything(indexers[0]):
         return elementwise.add(x, value)
     (indexer,) = indexers
-    computed = _as_dynamic_slice(indexer)
+    computed = as_dynamic_slice(indexer)
     if computed is not None:
         starts, sizes, squeezed = computed
         old = dynamic_slicing.dynamic_slice(x, starts, sizes)
@@ -114,7 +114,7 @@ def _read_computed(x: Any, indexer: NDIndexer) -> Any:
     """A read by `dynamic_slice` or a gather, as writes need it, too."""
     if selects_everything(indexer):
         return x
-    computed = _as_dynamic_slice(indexer)
+    computed = as_dynamic_slice(indexer)
     if computed is not None:
         starts, sizes, squeezed = computed
         block = dynamic_slicing.dynamic_slice(x, starts, sizes)
@@ -126,7 +126,7 @@ def _read_computed(x: Any, indexer: NDIndexer) -> Any:
 def _write_one(x: Any, indexer: NDIndexer, value: Any) -> Any:
     if selects_everything(indexer):
         return value
-    computed = _as_dynamic_slice(indexer)
+    computed = as_dynamic_slice(indexer)
     if computed is not None:
         starts, _, squeezed = computed
         value = expand_dims(value, squeezed)
@@ -152,11 +152,11 @@ def _as_static_slice(indexer: NDIndexer) -> list[tuple[int, int, int]] | None:
     return bounds
 
 
-def _as_dynamic_slice(indexer: NDIndexer) -> tuple[tuple, tuple, tuple] | None:
+def as_dynamic_slice(indexer: NDIndexer) -> tuple[tuple, tuple, tuple] | None:
     """(starts, sizes, axes of integers), if there are scalars and slices only."""
     for entry in indexer.indices:
         if isinstance(entry, Slice):
-            if entry.stride > 1:
+            if entry.stride != 1:
                 return None
         elif get_aval(entry).shape:
             return None

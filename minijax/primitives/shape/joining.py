@@ -90,7 +90,8 @@ def _concatenate_batch(axis_data, args, dims, *, dimension: int) -> Any:
     return concatenate(families.all_at_front(axis_data, args, dims), dimension + 1), 0
 
 
-def _joined(operands: Sequence[Any], dimension: int) -> Any:
+@concatenate_p.def_lowering
+def _concatenate_lowering(ctx, *operands, dimension: int) -> Any:
     attribute = hlo_parts.int_attribute(dimension)
     parts = list(operands)
     while len(parts) > 1:
@@ -99,11 +100,6 @@ def _joined(operands: Sequence[Any], dimension: int) -> Any:
             for i in range(0, len(parts), _MOST_OPERANDS)
         ]
     return parts[0]
-
-
-@concatenate_p.def_lowering
-def _concatenate_lowering(ctx, *operands, dimension: int) -> Any:
-    return _joined(operands, dimension)
 
 
 def concatenate(operands: Sequence[Any], dimension: int) -> Any:
@@ -247,7 +243,7 @@ def _stack_lowering(ctx, *operands, axis: int) -> Any:
     shape = (*aval.shape[:axis], 1, *aval.shape[axis:])
     dims = [d for d in range(len(shape)) if d != axis]
     expanded = [ctx.broadcast_in_dim(x, aval, shape, dims) for x in operands]
-    return _joined(expanded, axis)
+    return _concatenate_lowering(ctx, *expanded, dimension=axis)
 
 
 def stack(operands: Sequence[Any], axis: int = 0) -> Any:

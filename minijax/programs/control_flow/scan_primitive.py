@@ -36,6 +36,7 @@ In JAX: `lax/control_flow/loops.py`, `scan_p`.
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -54,7 +55,6 @@ from minijax.core.language import (
     Var,
     get_aval,
     mapped_aval,
-    numpy_scalar,
     set_current_trace,
     unmapped_aval,
     weakref_lru_cache,
@@ -66,7 +66,7 @@ from minijax.primitives.refs.mutable_arrays import RefAccumulator
 from minijax.primitives.refs.ref_blocks import discharge_rules
 from minijax.primitives.shape import broadcasting, joining, slicing
 from minijax.primitives.shape.rearranging import merged_axes
-from minijax.primitives.shape.squeezing import expand_dims, squeeze
+from minijax.primitives.shape.squeezing import expand_dims
 from minijax.programs.calls import closed_call_p, rewritten
 from minijax.programs.control_flow import bodies
 from minijax.programs.control_flow.agreement import of_all
@@ -245,24 +245,13 @@ def _in_turns(x: Any, turns: int, unroll: int) -> Any:
     return shaping.reshape(x, (turns, unroll, *get_aval(x).shape[1:]))
 
 
-def _row(x: Any, i: Any) -> Any:
-    """Row i, which is within bounds."""
-    sizes = (1, *get_aval(x).shape[1:])
-    start = [i] + [np.int32(0)] * (len(sizes) - 1)
-    row = dynamic_slicing.dynamic_slice(x, _like(start, i), sizes)
-    return squeeze(row, (0,))
-
-
-def _with_row(x: Any, row: Any, i: Any) -> Any:
-    start = [i] + [np.int32(0)] * (get_aval(x).ndim - 1)
-    update = expand_dims(row, (0,))
-    return dynamic_slicing.dynamic_update_slice(x, update, _like(start, i))
-
-
-def _like(start: list[Any], i: Any) -> list[Any]:
-    """Start indices of one dtype: that of the counter."""
-    zero = numpy_scalar(0, get_aval(i).dtype)
-    return [start[0], *[zero] * (len(start) - 1)]
+# `_row(x, i)` is row i, and `_with_row(x, row, i)` replaces it; i is within bounds.
+_row = functools.partial(
+    dynamic_slicing.dynamic_index_in_dim, keepdims=False, allow_negative_indices=False
+)
+_with_row = functools.partial(
+    dynamic_slicing.dynamic_update_index_in_dim, axis=0, allow_negative_indices=False
+)
 
 
 @scan_p.def_batch

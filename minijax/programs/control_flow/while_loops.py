@@ -115,25 +115,22 @@ def while_loop(cond_fun: Callable, body_fun: Callable, init_val: Any) -> Any:
             pass  # a condition with a batch axis: only the primitive can do that
     leaves, tree = tree_flatten(init_val)
     condition, body = _trace(cond_fun, body_fun, tree, leaves)
-    name = "while_loop body"
     if len(body.out_avals) != len(leaves):
-        _check(name, body_fun, tree, leaves, body)
+        _check(body_fun, tree, leaves, body)
     promoted = promote_weak(leaves, body.out_avals)
     if promoted is not None:
         leaves = promoted
         condition, body = _trace(cond_fun, body_fun, tree, leaves)
-    _check(name, body_fun, tree, leaves, body)
+    _check(body_fun, tree, leaves, body)
     check_effects("while", condition.closed, body.closed)
     check_distinct_refs("while_loop", leaves, body.consts)
     outputs = _bind(condition, body, leaves)
     return tree_unflatten(body.out_tree, outputs)
 
 
-def _check(
-    name: str, fun: Callable, tree: Any, leaves: Sequence[Any], body: Body
-) -> None:
+def _check(fun: Callable, tree: Any, leaves: Sequence[Any], body: Body) -> None:
     avals = [language.get_aval(x) for x in leaves]
-    check_carry(name, fun, tree, avals, body.out_tree, body.out_avals)
+    check_carry("while_loop body", fun, tree, avals, body.out_tree, body.out_avals)
 
 
 def _in_python(cond_fun: Callable, body_fun: Callable, value: Any) -> Any:
