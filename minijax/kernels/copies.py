@@ -94,7 +94,7 @@ def _places(eqn: JaxprEqn) -> list[tuple]:
     return places
 
 
-@prints_equation
+@prints_equation(dma_start_p)
 def _start_pieces(eqn: JaxprEqn, names: Any) -> list[Any]:
     source, target, semaphore = _places(eqn)
     add = ", add" if eqn.params["add"] else ""
@@ -102,14 +102,10 @@ def _start_pieces(eqn: JaxprEqn, names: Any) -> list[Any]:
     return [start, source, " -> ", target, " ", semaphore]
 
 
-@prints_equation
+@prints_equation(dma_wait_p)
 def _wait_pieces(eqn: JaxprEqn, names: Any) -> list[Any]:
     _, target, semaphore = _places(eqn)
     return ["dma_wait ", target, " ", semaphore]
-
-
-dma_start_p.pretty = _start_pieces
-dma_wait_p.pretty = _wait_pieces
 
 
 # ----------------------------------------------------------------------------------

@@ -289,8 +289,7 @@ def _block_mapping(
     space = MemorySpace.DEFAULT if spec.memory_space is None else spec.memory_space
     seen = tuple(block_size(d) for d in block_shape if not isinstance(d, Squeezed))
     block_aval = AbstractRef(array_aval.update(shape=seen), space)
-    index_map = spec.index_map
-    index_map = _zeros(len(block_shape)) if index_map is None else index_map
+    index_map = _zeros(len(block_shape)) if spec.index_map is None else spec.index_map
     closed, out_tree = _trace_index_map(
         index_map, origin, block_shape, grid, map_avals, map_tree
     )

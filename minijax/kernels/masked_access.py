@@ -178,7 +178,7 @@ def _load_jvp(primals, tangents, *, args_tree, **params) -> tuple:
     return out, load_p.bind(*leaves, args_tree=args_tree, **params)
 
 
-@prints_equation
+@prints_equation(load_p)
 def _load_pieces(eqn: JaxprEqn, names: Any) -> list[Any]:
     ref, indexers, mask, other = _operands(eqn)
     pieces: list[Any] = [eqn.outvars, " <- ", _place(ref, indexers)]
@@ -196,8 +196,6 @@ def _place(ref: Any, indexers: Any) -> tuple:
     leaves, tree = trees.tree_flatten(indexers)
     return references.place_pieces(tree, ref, leaves)
 
-
-load_p.pretty = _load_pieces
 
 swap_p = _access_primitive("masked_swap")
 
@@ -232,15 +230,13 @@ def _swap_jvp(primals, tangents, *, args_tree, **params) -> tuple:
     return out, swap_p.bind(*leaves, args_tree=args_tree, **params)
 
 
-@prints_equation
+@prints_equation(swap_p)
 def _swap_pieces(eqn: JaxprEqn, names: Any) -> list[Any]:
     ref, indexers, value, mask = _operands(eqn)
     pieces = references.swap_pieces(eqn, names, _place(ref, indexers), value)
     unread = names.get(eqn.outvars[0]) == "_"
     return pieces if unread or mask is None else [*pieces, " mask=", mask]
 
-
-swap_p.pretty = _swap_pieces
 
 atomic_rmw_p = _access_primitive("atomic_rmw")
 atomic_rmw_p.without("jvp", "atomic updates have no derivative: use `custom_vjp`")

@@ -29,7 +29,7 @@ import numpy as np
 from minijax.compile.jit_api import jit
 from minijax.core import autodiff, language, partial_eval, shaping, signatures
 from minijax.core.errors import api_boundary
-from minijax.core.rules import AxisData, Zero, broadcast_axis, instantiate, moveaxis
+from minijax.core.rules import AxisData, Zero, batch_at_front, instantiate
 from minijax.core.state import state
 from minijax.core.trees import tree_flatten, tree_structure, tree_unflatten
 from minijax.kernels import argument_checks
@@ -52,6 +52,7 @@ from minijax.primitives.refs.ref_effects import RefEffect
 from minijax.primitives.shape import broadcasting
 from minijax.primitives.shape.squeezing import expand_dims, squeeze
 from minijax.programs.callbacks.callback import pure_callback
+from minijax.programs.callbacks.foreign_calls import aliased
 from minijax.programs.control_flow.fori_loops import fori_loop
 from minijax.programs.control_flow.operands import split_list
 from minijax.support.user_source import named_scope
@@ -268,10 +269,7 @@ def _aliases_in_front(args, dims, batch: AxisData, params: dict) -> tuple[list, 
     first = params["grid_mapping"].num_dynamic_grid_bounds
     for given, _ in params["input_output_aliases"]:
         place = first + given
-        if dims[place] is None:
-            args[place] = broadcast_axis(args[place], batch, 0)
-        else:
-            args[place] = moveaxis(args[place], dims[place], 0)
+        args[place] = batch_at_front(args[place], dims[place], batch)
         dims[place] = 0
     return args, dims
 
@@ -498,17 +496,7 @@ def _check_aliases(
     out_paths: Sequence[str],
 ) -> None:
     for given, out in aliases.items():
-        start = f"input_output_aliases contains the mapping '{given}:{out}'"
-        for side, number, avals in (
-            ("input", given, in_avals),
-            ("output", out, out_avals),
-        ):
-            if number not in range(len(avals)):
-                raise ValueError(
-                    f"{start} with {side} index {number} outside the range "
-                    f"[0, {len(avals)})"
-                )
-        one, other = in_avals[given], out_avals[out]
+        start, one, other = aliased(given, out, in_avals, out_avals)
         if one.shape != other.shape or one.dtype != other.dtype:
             raise ValueError(
                 f"{start} referring to input{in_paths[given]} with abstract value "

@@ -219,7 +219,41 @@ class _Stream:
 
     def block(self, indices: Sequence[Any]) -> Any:
         """The view of the block that a step works on."""
-        return _block(self.ref, self.spec, indices, self.place)
+        ref, spec, place = self.ref, self.spec, self.place
+        if spec.block_shape is None and spec.index_map is None:
+            return ref
+        shape = ref.shape if spec.block_shape is None else spec.block_shape
+        dims = self.dims
+        if len(dims) != len(ref.shape):
+            raise ValueError(
+                f"Block shape of ref {place} of the pipeline (= {tuple(shape)}) must "
+                f"have the same number of dimensions as the ref's shape {ref.shape}."
+            )
+        index_map = spec.index_map
+        chosen = (0,) * len(dims) if index_map is None else index_map(*indices)
+        chosen = chosen if isinstance(chosen, (tuple, list)) else (chosen,)
+        if len(chosen) != len(dims):
+            raise ValueError(
+                f"The index map of ref {place} of the pipeline must return {len(dims)} "
+                f"values to match block_shape={tuple(shape)}. Currently returning "
+                f"{len(chosen)} values."
+            )
+        entries = []
+        for dim, index, size in zip(dims, chosen, ref.shape, strict=True):
+            sliced = isinstance(dim, BoundedSlice) and isinstance(index, Slice)
+            if sliced or isinstance(dim, Squeezed):
+                entries.append(index)
+            elif isinstance(dim, Blocked) and size % dim.block_size == 0:
+                entries.append(ds(index * dim.block_size, dim.block_size))
+            elif isinstance(dim, Element) and dim.padding == (0, 0):
+                entries.append(ds(index, dim.block_size))
+            else:
+                raise NotImplementedError(
+                    f"the block dimension {dim} of ref {place} of the pipeline, along "
+                    f"an axis of {size}: blocks must divide the array, and have no "
+                    "padding. Pad the array before the kernel."
+                )
+        return ref.at[tuple(entries)]
 
 
 def _leaves(items: Any) -> list[Any]:
@@ -242,41 +276,3 @@ def _indices(number: Any, grid: Sequence[Any]) -> tuple[Any, ...]:
         indices.append(number if axis == 0 else rounding.rem(number, size))
         number = elementwise.div(number, size)
     return tuple(reversed(indices))
-
-
-def _block(ref: Any, spec: Any, indices: Sequence[Any], place: int) -> Any:
-    """The view of the block that a step works on."""
-    if spec.block_shape is None and spec.index_map is None:
-        return ref
-    shape = ref.shape if spec.block_shape is None else spec.block_shape
-    dims = [canonical_dim(dim) for dim in shape]
-    if len(dims) != len(ref.shape):
-        raise ValueError(
-            f"Block shape of ref {place} of the pipeline (= {tuple(shape)}) must have "
-            f"the same number of dimensions as the ref's shape {ref.shape}."
-        )
-    chosen = (0,) * len(dims) if spec.index_map is None else spec.index_map(*indices)
-    chosen = chosen if isinstance(chosen, (tuple, list)) else (chosen,)
-    if len(chosen) != len(dims):
-        raise ValueError(
-            f"The index map of ref {place} of the pipeline must return {len(dims)} "
-            f"values to match block_shape={tuple(shape)}. Currently returning "
-            f"{len(chosen)} values."
-        )
-    entries = []
-    for dim, index, size in zip(dims, chosen, ref.shape, strict=True):
-        if isinstance(dim, Squeezed):
-            entries.append(index)
-        elif isinstance(dim, BoundedSlice) and isinstance(index, Slice):
-            entries.append(index)
-        elif isinstance(dim, Blocked) and size % dim.block_size == 0:
-            entries.append(ds(index * dim.block_size, dim.block_size))
-        elif isinstance(dim, Element) and dim.padding == (0, 0):
-            entries.append(ds(index, dim.block_size))
-        else:
-            raise NotImplementedError(
-                f"the block dimension {dim} of ref {place} of the pipeline, along an "
-                f"axis of {size}: blocks must divide the array, and have no padding. "
-                "Pad the array before the kernel."
-            )
-    return ref.at[tuple(entries)]

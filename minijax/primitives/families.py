@@ -12,7 +12,7 @@ from typing import Any
 
 from minijax.core import errors
 from minijax.core.language import Primitive, register
-from minijax.core.rules import batch_at_front
+from minijax.core.rules import batch_at_front, moveaxis
 
 
 def several_results(
@@ -55,6 +55,11 @@ def without_operands(primitive: Primitive) -> None:
 def all_at_front(axis_data: Any, args: Sequence[Any], dims: Sequence[Any]) -> list[Any]:
     """The operands with their batch axes first; those without one are repeated."""
     return [batch_at_front(x, dim, axis_data) for x, dim in zip(args, dims)]
+
+
+def mapped_at_front(args: Sequence[Any], dims: Sequence[Any]) -> list[Any]:
+    """The operands with their batch axes first; those without one as they are."""
+    return [x if d is None else moveaxis(x, d, 0) for x, d in zip(args, dims)]
 
 
 def front_batch(primitive: Primitive) -> Callable:

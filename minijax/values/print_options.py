@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from minijax.core.language import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Var
+from minijax.core.language import Atom, ClosedJaxpr, Jaxpr, JaxprEqn, Primitive, Var
 from minijax.core.pretty import Printer, formatted
 from minijax.core.runtime import pretty_printer as pp
 from minijax.core.state import state
@@ -142,14 +142,24 @@ def _shows_color() -> bool:
     return in_notebook or sys.stdout.isatty()
 
 
-class prints_equation:
-    """Decorator of a `pretty` rule that writes the whole equation.
+def prints_equation(primitive: Primitive) -> Callable[[Callable], Callable]:
+    """Decorator of the rule that writes the whole equation of a primitive.
 
     The rule is called with the equation and the names of variables, and gives the
     equation in pieces: strings (those with the arrow begin with a space), variables and
     literals, lists of outputs, which are printed with their types, and tuples of pieces
     that say which part of a ref is meant.
     """
+
+    def set_rule(rule: Callable) -> Callable:
+        primitive.pretty = _WholeEquation(rule)
+        return rule
+
+    return set_rule
+
+
+class _WholeEquation:
+    """The `pretty` of a primitive, from a rule that gives the equation in pieces."""
 
     def __init__(self, rule: Callable[[JaxprEqn, dict[Var, str]], Sequence[Any]]):
         self.rule = rule

@@ -109,24 +109,16 @@ class SymbolicSize:
         return other / self.__jax_array__()
 
     def __floordiv__(self, other: Any) -> Any:
-        if is_size(other):
-            return divide(self, other)[0]
-        return self.__jax_array__() // other
+        return self._or_array(other, "__floordiv__", lambda: divide(self, other)[0])
 
     def __rfloordiv__(self, other: Any) -> Any:
-        if is_size(other):
-            return divide(other, self)[0]
-        return other // self.__jax_array__()
+        return self._or_array(other, "__rfloordiv__", lambda: divide(other, self)[0])
 
     def __mod__(self, other: Any) -> Any:
-        if is_size(other):
-            return divide(self, other)[1]
-        return self.__jax_array__() % other
+        return self._or_array(other, "__mod__", lambda: divide(self, other)[1])
 
     def __rmod__(self, other: Any) -> Any:
-        if is_size(other):
-            return divide(other, self)[1]
-        return other % self.__jax_array__()
+        return self._or_array(other, "__rmod__", lambda: divide(other, self)[1])
 
     def __divmod__(self, other: Any) -> tuple[Any, Any]:
         return self // other, self % other
@@ -136,10 +128,18 @@ class SymbolicSize:
 
     def _with(self, other: Any, name: str, combine: Callable) -> Any:
         """The sum or product with another size; with an array, computed as arrays."""
-        if not is_size(other):
-            return getattr(self.__jax_array__(), name)(other)
-        check_scopes(self, other)
-        return make_size(combine(terms_of(other)), self.scope)
+
+        def of_sizes() -> Any:
+            check_scopes(self, other)
+            return make_size(combine(terms_of(other)), self.scope)
+
+        return self._or_array(other, name, of_sizes)
+
+    def _or_array(self, other: Any, name: str, of_sizes: Callable[[], Any]) -> Any:
+        """`of_sizes()` if `other` is a size; with an array, computed as arrays."""
+        if is_size(other):
+            return of_sizes()
+        return getattr(self.__jax_array__(), name)(other)
 
     # ---- comparisons -----------------------------------------------------------------
 

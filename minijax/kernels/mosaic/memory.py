@@ -45,9 +45,7 @@ class _Span:
     stride: int = 1
 
 
-def _spans(
-    ref: Memory, indexers: Sequence[NDIndexer]
-) -> tuple[list[_Span], list[int]]:
+def _spans(ref: Memory, indexers: Sequence[NDIndexer]) -> tuple[list[_Span], list[int]]:
     """What one index after another selects.
 
     Returns (the block along all axes of the memory, the axes that no integer takes).

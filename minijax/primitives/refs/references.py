@@ -192,13 +192,10 @@ def _get_batch(axis_data, args, dims, *, tree) -> Any:
     return (out if order is None else shaping.transpose(out, np.argsort(order))), dim
 
 
-@prints_equation
+@prints_equation(get_p)
 def _get_pieces(eqn: JaxprEqn, names: Any) -> list[Any]:
     ref, *leaves = eqn.invars
     return [eqn.outvars, " <- ", place_pieces(eqn.params["tree"], ref, leaves)]
-
-
-get_p.pretty = _get_pieces
 
 
 # ----------------------------------------------------------------------------------
@@ -261,7 +258,7 @@ def _swap_batch(axis_data, args, dims, *, tree) -> Any:
     return (out if order is None else shaping.transpose(out, np.argsort(order))), dim
 
 
-@prints_equation
+@prints_equation(swap_p)
 def _swap_pieces(eqn: JaxprEqn, names: Any) -> list[Any]:
     ref, value, *leaves = eqn.invars
     return swap_pieces(eqn, names, place_pieces(eqn.params["tree"], ref, leaves), value)
@@ -272,9 +269,6 @@ def swap_pieces(eqn: JaxprEqn, names: Any, place: Any, value: Any) -> list[Any]:
     if names.get(eqn.outvars[0]) == "_":
         return [place, " <- ", value]
     return [eqn.outvars, ", ", place, " <- ", place, ", ", value]
-
-
-swap_p.pretty = _swap_pieces
 
 
 # ----------------------------------------------------------------------------------
@@ -330,13 +324,10 @@ def _addupdate_batch(axis_data, args, dims, *, tree) -> Any:
     return [], []
 
 
-@prints_equation
+@prints_equation(addupdate_p)
 def _addupdate_pieces(eqn: JaxprEqn, names: Any) -> list[Any]:
     ref, value, *leaves = eqn.invars
     return [place_pieces(eqn.params["tree"], ref, leaves), " += ", value]
-
-
-addupdate_p.pretty = _addupdate_pieces
 
 
 # ----------------------------------------------------------------------------------

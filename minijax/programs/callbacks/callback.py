@@ -76,17 +76,16 @@ from minijax.core import (
     errors,
     language,
     lowering,
-    rules,
     runtime,
     signatures,
     source_info,
 )
 from minijax.core.array import Array, first_device, put
 from minijax.core.effects import Effect
-from minijax.core.rules import Dims
+from minijax.core.rules import Dims, moveaxis
 from minijax.core.state import state
 from minijax.core.trees import tree_flatten, tree_leaves, tree_unflatten
-from minijax.primitives.families import refusal
+from minijax.primitives.families import mapped_at_front, refusal
 from minijax.primitives.shape import broadcasting
 from minijax.programs.control_flow import scans
 from minijax.programs.debugging import finiteness
@@ -474,15 +473,9 @@ def batch_by_method(
     `for_all(args, **params)` calls once for all examples, whose axis comes first.
     NotImplementedError if no method was chosen.
     """
-    fronted = _fronted(args, dims)
     if vmap_method in ("sequential", "sequential_unrolled"):
-
-        def one(*example: Any) -> list[Any]:
-            return primitive.bind(*example, **params)
-
         unroll = vmap_method == "sequential_unrolled"
-        outs = for_each_example(one, fronted, dims, unroll)
-        return outs, [0] * len(outs)
+        return _for_each_example(primitive, args, dims, params, unroll)
     repeats = {"legacy_vectorized": None, "expand_dims": 1, "broadcast_all": size}
     if vmap_method not in repeats:
         raise NotImplementedError(
@@ -490,7 +483,7 @@ def batch_by_method(
             "is one of 'sequential', 'sequential_unrolled', 'expand_dims', "
             f"'broadcast_all', or 'legacy_vectorized'. Got {vmap_method=}."
         )
-    times = repeats[vmap_method]
+    times, fronted = repeats[vmap_method], mapped_at_front(args, dims)
     if times is not None:
         fronted = [
             broadcasting.broadcast(arg, (times,)) if dim is None else arg
@@ -498,14 +491,6 @@ def batch_by_method(
         ]
     outs = for_all(fronted, **params)
     return outs, [0] * len(outs)
-
-
-def _fronted(args: Sequence[Any], dims: Sequence[int | None]) -> list[Any]:
-    """The arguments with their batch axes first."""
-    return [
-        arg if dim is None else rules.moveaxis(arg, dim, 0)
-        for arg, dim in zip(args, dims)
-    ]
 
 
 def pure_callback(
@@ -583,21 +568,23 @@ def _result_type(leaf) -> language.ShapedArray:
     return language.ShapedArray(leaf.shape, dtype)
 
 
-def for_each_example(
-    one: Callable[..., list[Any]], args: Sequence[Any], dims: Dims, unroll: bool = False
-) -> list[Any]:
-    """Apply a function to one example of a batch after the other, in a loop.
-
-    Arguments with a dim have the batch axis first; so have the results.
-    """
+def _for_each_example(
+    primitive: language.Primitive,
+    args: Sequence[Any],
+    dims: Dims,
+    params: dict[str, Any],
+    unroll: bool = False,
+) -> tuple:
+    """A batch rule that calls once for each example, in a loop."""
 
     def step(_: tuple, rows: Sequence[Any]) -> tuple:
         row = iter(rows)
-        merged = [arg if dim is None else next(row) for arg, dim in zip(args, dims)]
-        return (), one(*merged)
+        example = [arg if dim is None else next(row) for arg, dim in zip(args, dims)]
+        return (), primitive.bind(*example, **params)
 
-    batched = [arg for arg, dim in zip(args, dims) if dim is not None]
-    return scans.scan(step, (), batched, unroll=unroll)[1]
+    batched = [moveaxis(x, d, 0) for x, d in zip(args, dims) if d is not None]
+    _, outs = scans.scan(step, (), batched, unroll=unroll)
+    return outs, [0] * len(outs)
 
 
 # ----------------------------------------------------------------------------------
@@ -622,12 +609,7 @@ def _io_callback_batch(axis_data, args, dims, **params) -> tuple:
             "Cannot `vmap` ordered IO callback: the examples of a batch have no order. "
             "Write ordered=False, or loop over them with `lax.map`."
         )
-
-    def one(*example: Any) -> list[Any]:
-        return io_callback_p.bind(*example, **params)
-
-    outs = for_each_example(one, _fronted(args, dims), dims)
-    return outs, [0] * len(outs)
+    return _for_each_example(io_callback_p, args, dims, params)
 
 
 def io_callback(

@@ -499,16 +499,7 @@ def _aliases(
     """Pairs of an argument and the result written over it; ValueError if wrong."""
     found = []
     for source, target in sorted(aliases.items()):
-        pair = f"input_output_aliases contains the mapping '{source}:{target}'"
-        for what, index, count in (
-            ("input", source, len(in_avals)),
-            ("output", target, len(out_avals)),
-        ):
-            if not 0 <= index < count:
-                raise errors.value_error(
-                    f"{pair} with {what} index {index} outside the range [0, {count})."
-                )
-        given, made = in_avals[source], out_avals[target]
+        pair, given, made = aliased(source, target, in_avals, out_avals)
         if (given.shape, given.dtype) != (made.shape, made.dtype):
             raise errors.value_error(
                 f"{pair} referring to an input with abstract value {given} and an "
@@ -521,3 +512,22 @@ def _aliases(
             )
         found.append((int(source), int(target)))
     return tuple(found)
+
+
+def aliased(
+    source: int, target: int, in_avals: Sequence[Any], out_avals: Sequence[Any]
+) -> tuple[str, Any, Any]:
+    """An entry of `input_output_aliases`: (its name in messages, both types).
+
+    ValueError for an input or an output that is not there.
+    """
+    pair = f"input_output_aliases contains the mapping '{source}:{target}'"
+    for what, index, avals in (
+        ("input", source, in_avals),
+        ("output", target, out_avals),
+    ):
+        if not 0 <= index < len(avals):
+            raise errors.value_error(
+                f"{pair} with {what} index {index} outside the range [0, {len(avals)})."
+            )
+    return pair, in_avals[source], out_avals[target]

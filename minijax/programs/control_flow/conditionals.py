@@ -36,11 +36,12 @@ from minijax.core import autodiff, dtypes, errors, hlo, language, partial_eval, 
 from minijax.core.effects import positional, with_inputs
 from minijax.core.errors import api_boundary
 from minijax.core.events import enter
-from minijax.core.rules import Accumulator, Zero, batch_at_front, moveaxis, scalar_like
+from minijax.core.rules import Accumulator, Zero, batch_at_front, scalar_like
 from minijax.core.signatures import check_functions
 from minijax.core.state import state
 from minijax.core.trees import tree_flatten, tree_unflatten
 from minijax.primitives.elementwise import clamping
+from minijax.primitives.families import mapped_at_front
 from minijax.primitives.refs.ref_blocks import discharge_rules
 from minijax.primitives.refs.ref_effects import RefEffect
 from minijax.primitives.shape import broadcasting, casting, ordering
@@ -538,7 +539,7 @@ def _cond_batch(axis_data, args, dims, *, branches, **params) -> tuple[list, lis
     if dims[0] is not None:
         return _select_branches(axis_data, args, dims, branches)
     mapped = [dim is not None for dim in dims[1:]]
-    ops = [x if d is None else moveaxis(x, d, 0) for x, d in zip(args[1:], dims[1:])]
+    ops = mapped_at_front(args[1:], dims[1:])
 
     def step(closed: language.ClosedJaxpr, wanted: tuple) -> tuple:
         program, out = batched_leading(closed, axis_data, mapped, wanted or None)

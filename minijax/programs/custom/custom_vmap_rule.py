@@ -19,9 +19,10 @@ from typing import Any
 
 from minijax.core import autodiff, batching
 from minijax.core.language import ClosedJaxpr, Primitive, TraceTag, register
-from minijax.core.rules import AxisData, instantiate, moveaxis, no_axis_name
+from minijax.core.rules import AxisData, instantiate, no_axis_name
 from minijax.core.signatures import fun_name
 from minijax.core.trees import tree_flatten, tree_structure, tree_unflatten
+from minijax.primitives.families import mapped_at_front
 from minijax.programs.calls import def_call
 from minijax.programs.control_flow import scans
 from minijax.programs.control_flow.bodies import trace_with_consts
@@ -94,7 +95,7 @@ class _ClosedRule:
                 f"the custom_vmap function with the rule {self.__name__} closes over a "
                 "value that vmap batches; pass it as an argument."
             )
-        return _call_rule(self.rule, axis_size, args_batched, args)
+        return self.rule(axis_size, list(args_batched), *args)
 
     def __str__(self) -> str:
         return str(self.rule)
@@ -102,10 +103,6 @@ class _ClosedRule:
 
 def _name_of(rule: Any) -> str:
     return getattr(rule, "__name__", "<unnamed rule>")
-
-
-def _call_rule(rule, axis_size: int, in_batched, args) -> Any:
-    return rule(axis_size, list(in_batched), *args)
 
 
 def _check_trees(rule: Any, expected: Any, out_tree: Any, batched_tree: Any) -> None:
@@ -131,19 +128,13 @@ custom_vmap_p.without("transpose", "it has no backward mode, as JAX's: use custo
 @custom_vmap_p.def_batch
 def _custom_vmap_batch(axis_data, args, dims, **params) -> tuple[list, list]:
     rule, in_tree = params["rule"], params["in_tree"]
-    moved = [_at_front(x, dim) for x, dim in zip(args, dims)]
+    moved = tree_unflatten(in_tree, mapped_at_front(args, dims))
     in_batched = tree_unflatten(in_tree, [dim is not None for dim in dims])
-    out, out_batched = _call_rule(
-        rule, axis_data.size, in_batched, tree_unflatten(in_tree, moved)
-    )
+    out, out_batched = rule(axis_data.size, list(in_batched), *moved)
     outputs, tree = tree_flatten(out)
     flags, flags_tree = tree_flatten(out_batched)
     _check_trees(rule, params["out_tree"], tree, flags_tree)
     return outputs, [0 if flag else None for flag in flags]
-
-
-def _at_front(x: Any, dim: int | None) -> Any:
-    return x if dim is None else moveaxis(x, dim, 0)
 
 
 @custom_vmap_p.def_jvp_rule
@@ -185,7 +176,7 @@ class _RuleOfJvp:
         out_both: list[Any] = []
 
         def run_rule(*primals) -> Any:
-            out, out_batched = _call_rule(self.rule, axis_size, both, primals)
+            out, out_batched = self.rule(axis_size, list(both), *primals)
             trees = tree_structure(out), tree_structure(out_batched)
             _check_trees(self.rule, self.out_tree, *trees)
             out_both[:] = [out_batched]
@@ -205,7 +196,7 @@ class _RuleOfJvp:
         axis_data = AxisData(no_axis_name, axis_size)
         in_dims = [0 if flag else None for flag in extra]
         run = batching.batch_flat(flat, axis_data, in_dims, dims, TraceTag())
-        outputs = [_at_front(x, dim) for x, dim in zip(run(*leaves), dims)]
+        outputs = mapped_at_front(run(*leaves), dims)
         mutual = tree_flatten(out_both[0])[0] * 2
         batched = [dim is not None or flag for dim, flag in zip(dims, mutual)]
         return self._pair(outputs), self._pair(batched)
