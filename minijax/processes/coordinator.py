@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
-import json
 import socket
 import threading
 import time
@@ -53,6 +52,15 @@ def numbers(ids: Any) -> str:
     if len(each) == 1:
         return f"process {each[0]}"
     return f"processes {', '.join(each[:-1])} and {each[-1]}"
+
+
+def said_of_launch(line: bytes) -> tuple[str, str, int, str]:
+    """The group, what is said, the place and the JSON of a line about a launch.
+
+    Raises ValueError or TypeError for another line.
+    """
+    _, group, what, place, told = str(line, "utf-8").split(" ", 4)
+    return group, what, int(place), told
 
 
 @dataclasses.dataclass(eq=False)
@@ -203,7 +211,7 @@ class Coordinator:
                 with self._lock:
                     self._note_places(member, dict(message.get("places", {})))
             elif "launch" in message:
-                self._pass_on(number, message)
+                self._pass_on(number, message["launch"])
             elif "done" in message:
                 with self._lock:
                     self._done.add(number)
@@ -220,16 +228,13 @@ class Coordinator:
 
     # Launches over several processes.
 
-    def _pass_on(self, number: int, message: dict[str, Any]) -> None:
+    def _pass_on(self, number: int, line: bytes) -> None:
         """Sends a group what one of its processes says of its launches."""
-        name, what, place, *_ = message["launch"]
-        if type(name) is not str or type(what) is not str or type(place) is not int:
-            raise ValueError(f"not a message: {message}")
-        others = [int(process) for process in name.split(",")]
-        text = json.dumps({"launch": message["launch"]})
-        for member in (self._members.get(n) for n in others if n != number):
-            if member is not None and not member.finished:
-                member.lines.send_text(text)
+        name, *_ = said_of_launch(line)
+        for other in map(int, name.split(",")):
+            member = self._members.get(other)
+            if other != number and member is not None and not member.finished:
+                member.lines.send_line(line)
 
     def _note_places(self, member: Member, places: dict[str, Any]) -> None:
         """Notes how far a process's launches are, and which processes are behind."""

@@ -1,5 +1,8 @@
 """Messages between processes: one JSON object a line, over a socket.
 
+What is said of launches is said most often, and is a line of another form, which is
+passed on as it came: `launch GROUP WHAT PLACE JSON`.
+
 And the splicing of two sockets, by which other traffic takes the same way.
 """
 
@@ -27,13 +30,13 @@ class Lines:
 
     def send(self, **message: Any) -> bool:
         """Sends one message; False if the connection is gone."""
-        return self.send_text(json.dumps(message))
+        return self.send_line(json.dumps(message).encode())
 
-    def send_text(self, text: str) -> bool:
-        """The same of a message as JSON text."""
+    def send_line(self, line: bytes) -> bool:
+        """The same of a line."""
         try:
             with self._sending:
-                self.connection.sendall(text.encode() + b"\n")
+                self.connection.sendall(line + b"\n")
         except OSError:
             return False
         return True
@@ -41,27 +44,28 @@ class Lines:
     def receive(self, seconds: float | None = None) -> dict[str, Any] | None:
         """The next message; None when the other end closed the connection.
 
+        A line about a launch is the message {"launch": line}.
+
         Raises:
           TimeoutError: if none came within the seconds.
           ValueError, RecursionError: if what comes is not a message of ours.
         """
         while b"\n" not in self._held:
-            self.connection.settimeout(seconds)
             try:
+                self.connection.settimeout(seconds)
                 data = self.connection.recv(65536)
             except TimeoutError:
                 raise
             except OSError:
                 return None
-            finally:
-                with contextlib.suppress(OSError):
-                    self.connection.settimeout(None)
             if not data:
                 return None
             self._held += data
             if len(self._held) > _LONGEST:
                 raise ValueError("a line longer than any message")
         line, _, self._held = self._held.partition(b"\n")
+        if line.startswith(b"launch "):
+            return {"launch": line}
         message = json.loads(line)
         if not isinstance(message, dict):
             raise ValueError(f"not a message: {line[:80]!r}")
@@ -69,6 +73,7 @@ class Lines:
 
     def take_rest(self) -> bytes:
         """The bytes received after the last message, when no more messages follow."""
+        self.connection.settimeout(None)
         rest, self._held = self._held, b""
         return rest
 

@@ -21,11 +21,13 @@ import time
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
-from minijax.processes.coordinator import numbers
+from minijax.processes.coordinator import numbers, said_of_launch
 from minijax.processes.launch_order import Group, group_of
 from minijax.processes.lines import Lines, in_background, splice
 
+# Most is said again, of another place: its text is made and read once.
 _text = functools.lru_cache(maxsize=1024)(json.dumps)
+_value = functools.lru_cache(maxsize=1024)(json.loads)
 # With an error in another process, this one has so long to print its own.
 _GRACE = 1.5
 # The descriptor of the launcher's error output: what comes last is written there, since
@@ -219,8 +221,8 @@ class Membership:
             elif "lost" in message:
                 self._lose(message)
             elif "launch" in message:
-                name, *said = message["launch"]
-                group_of(name, self).hear(*said)
+                name, what, place, told = said_of_launch(message["launch"])
+                group_of(name, self).hear(what, place, _value(told))
 
     def _lose(self, message: dict[str, Any]) -> None:
         number = message["lost"]
@@ -247,11 +249,9 @@ class Membership:
 
     # Launching.
 
-    def tell_launch(self, group: str, *said: Any) -> None:
+    def tell_launch(self, group: str, what: str, place: int, told: Any = None) -> None:
         """Tells the others of a group about this process's launches."""
-        # Most say what was said before, at another place: the text is made once.
-        parts = [str(one) if type(one) is int else _text(one) for one in said]
-        self._lines.send_text(f'{{"launch": [{_text(group)}, {", ".join(parts)}]}}')
+        self._lines.send_line(f"launch {group} {what} {place} {_text(told)}".encode())
 
     # Going.
 

@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from minijax.processes.coordinator import Coordinator
+from minijax.processes.coordinator import Coordinator, said_of_launch
 from minijax.processes.lines import Lines
 
 from .starting import launch
@@ -98,6 +98,11 @@ def test_a_number_stays_taken_when_its_process_is_gone(coordinator):
         message(failed=3),
         message(gave_up="soon"),
         message(gave_up=None),
+        message(launch=["0,1", "next", 0]),
+        b"launch 0,1 next 0\n",
+        b"launch 0,1 next zero null\n",
+        b"launch \xff next 0 null\n",
+        b"launch none next 0 null\n",
     ],
     ids=str,
 )
@@ -109,6 +114,20 @@ def test_a_process_that_sends_what_is_no_message_is_gone(coordinator, sent):
     ((number, why),) = coordinator.lost
     assert number == 0 and "not a message of a process" in why
     assert not coordinator.errors
+
+
+def test_a_line_about_a_launch_is_passed_on_as_it_came(coordinator):
+    first, second = joined(coordinator, 0), joined(coordinator, 1)
+    while "all" not in first.receive(10):
+        pass
+    line = 'launch 0,1 next 7 ["jit(a b\u00e9)", "c", "\\u00e9 thread"]'.encode()
+    first.send_line(line)
+    while "launch" not in (found := second.receive(10)):
+        pass
+    assert found["launch"] == line
+    told = ["jit(a b\u00e9)", "c", "\u00e9 thread"]
+    *said, text = said_of_launch(line)
+    assert said == ["0,1", "next", 7] and json.loads(text) == told
 
 
 def test_clients_that_leave_early(coordinator):
