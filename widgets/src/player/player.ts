@@ -4,6 +4,7 @@
 import { axisSliders } from "./axes";
 import { bounds, drag, dress, element, every, flag, label, later, listen, set, vary, widthOf, write } from "./dom";
 import { DEFINES, type Frame, type Pane, type Piece, type Row } from "./frame";
+import { TITLE } from "./map";
 import { ScenePane, inlineGlyph, numberAt } from "./scene";
 import { icon } from "./icons";
 import { choices, huesOfLines, linesOfSteps, type Choice, type Only } from "./only";
@@ -271,8 +272,8 @@ export class Player {
     const map = this.#button("map", "", "small map", () => set(map, "aria-pressed", root.classList.toggle("mj-maps")));
     flag(map, "map");
     map.hidden = true;
-    bar.append(map);
     bar.append(
+      map,
       this.#button("text", "text", "show as text", () => this.#toggleText()),
       this.#button("help", "?", "keys", () => this.#toggle("help", this.#help)),
     );
@@ -468,15 +469,10 @@ export class Player {
 
   /** Which of the rows that are shown stand near to one that the step needs. */
   #needed(index: number, shown: number[]): boolean[] {
-    const { step } = this.state;
-    const { on = [], marks = [] } = this.frame.steps[step] ?? {};
+    const { on = [], marks = [] } = this.frame.steps[this.state.step] ?? {};
     const rows = on.map((key) => this.#firstRow(index, key));
     for (const [pane, row] of marks) if (pane === index) rows.push(row);
-    let newest = -1;
-    this.frame.panes[index]!.rows.forEach(({ at }, row) => {
-      if (at! <= step) newest = row;
-    });
-    const places = [newest, ...rows].map((row) => shown.indexOf(row)).filter((place) => place >= 0);
+    const places = [this.#newest(this.frame.panes[index]!), ...rows].map((row) => shown.indexOf(row)).filter((place) => place >= 0);
     const near: boolean[] = Array(shown.length);
     for (const at of places.length ? places : [0]) near.fill(true, max(0, at - NEAR_ROWS), at + NEAR_ROWS + 1);
     return near;
@@ -659,10 +655,6 @@ export class Player {
     return parts;
   }
 
-  #hasParameters(): boolean {
-    return this.frame.panes.some((pane) => rolesOf(pane).has("params"));
-  }
-
   #remember(key: string, made: Element): void {
     let known = this.#byKey.get(key);
     if (!known) this.#byKey.set(key, (known = new Set()));
@@ -717,8 +709,9 @@ export class Player {
     this.#moveAxes?.(state.step);
     const count = frame.steps.length;
     const label = step?.label ?? "";
-    set(this.#slider, "aria-valuetext", `step ${state.step + 1} of ${count}: ${label}`);
-    write(this.#where, count > 1 ? `step ${state.step + 1} of ${count}: ${label}` : "");
+    const where = `step ${state.step + 1} of ${count}: ${label}`;
+    set(this.#slider, "aria-valuetext", where);
+    write(this.#where, count > 1 ? where : "");
     this.#where.title = label;
     this.#say(step?.detail ?? "", step?.s === "error");
     if (this.#buttons.first) {
@@ -804,36 +797,35 @@ export class Player {
       const line =
         section.querySelector<HTMLElement>("tr.mj-on, mark, .mj-tile.mj-use") ??
         section.querySelector<HTMLElement>(".mj-use") ??
-        this.#newest(drawn);
+        drawn.rows[this.#newest(drawn.pane)];
       if (!line) continue;
       const box = bounds(section);
       const marked = section.querySelector("mark");
       const mark = marked && bounds(marked);
       if (mark && section.scrollWidth > widthOf(section)) {
         // The end of the mark if there is room, in any case its beginning.
-        const over = min(mark.right - box.right + 12, mark.left - box.left - 80);
         const under = mark.left - box.left - 80;
-        if (over > 24) section.scrollLeft += over;
-        else if (under < 0) section.scrollLeft += under;
+        const over = min(mark.right - box.right + 12, under);
+        section.scrollLeft += over > 24 ? over : min(0, under);
       }
       const at = bounds(line);
-      const title = 24;
-      if (at.top < box.top + title) drawn.section.scrollTop -= box.top + title - at.top;
+      const top = box.top + TITLE;
+      if (at.top < top) section.scrollTop -= top - at.top;
       else if (at.bottom > box.bottom) {
         const target = first ? box.top + box.height / 3 : box.bottom - 24;
-        drawn.section.scrollTop += at.bottom - target;
+        section.scrollTop += at.bottom - target;
       }
     }
   }
 
-  /** The last row of a growing pane that is there at this step; its first if none is. */
-  #newest(drawn: Drawn): HTMLElement | null {
-    if (!drawn.pane.rows.some((row) => row.at !== undefined)) return null;
-    let there = 0;
-    drawn.pane.rows.forEach((row, index) => {
-      if ((row.at ?? Infinity) <= this.state.step) there = index;
+  /** The last row of a growing pane that is there at this step; its first if none is;
+   *  -1 in a pane that does not grow. */
+  #newest({ rows }: Pane): number {
+    let newest = rows.findIndex(({ at }) => at !== undefined);
+    rows.forEach(({ at }, row) => {
+      if (at! <= this.state.step) newest = row;
     });
-    return drawn.rows[there] ?? null;
+    return newest;
   }
 
   #tell(): void {
@@ -867,7 +859,7 @@ export class Player {
   #found(hit: Hit | null): void {
     this.#unflag("found");
     const { state } = this;
-    const text = this.#searchBox.value;
+    const text = this.#searchBox.value.trim();
     if (!hit) {
       write(this.#where, text ? "not found" : "");
       if (!text) this.#show();
@@ -876,15 +868,12 @@ export class Player {
     this.select(hit);
     const row = this.#panes[hit.pane]!.rows[hit.row];
     if (row) flag(row, "found");
+    const sought = text.toLowerCase();
     const hidden = row?.querySelector(".mj-params");
-    if (hidden?.textContent!.toLowerCase().includes(text.trim().toLowerCase())) flag(hidden, "open");
+    if (hidden?.textContent!.toLowerCase().includes(sought)) flag(hidden, "open");
     // A row of tiles is many steps: go to the tile that was meant.
-    for (const tile of row ? every(row, ".mj-tile") : []) {
-      if (!tile.textContent!.includes(text.trim().toLowerCase())) continue;
-      const step = this.#stepOf(tile);
-      if (step >= 0) this.goTo(step);
-      break;
-    }
+    const tile = row && every(row, ".mj-tile").find((one) => one.textContent!.includes(sought));
+    if (tile) this.#goToTile(tile);
     write(this.#where, `found ${state.hit + 1} of ${state.hits.length}`);
   }
 
@@ -931,7 +920,7 @@ export class Player {
     const { panes } = frame;
     const rows = panes.flatMap((pane) => (pane.scene ? [] : pane.rows));
     const folds = this.#panes.some((drawn) => drawn.folds);
-    const hidden = this.#hasParameters();
+    const hidden = panes.some((pane) => rolesOf(pane).has("params"));
     const keys: Keys[] = [
       ["Left Right", "step", state.lastStep, () => this.goTo(state.step - 1), () => this.goTo(state.step + 1)],
       ["Home End", "first and last step", state.lastStep, () => this.goTo(0), () => this.goTo(state.lastStep)],
@@ -974,7 +963,7 @@ export class Player {
 
   #wholeScreen(): void {
     if (document.fullscreenElement) void document.exitFullscreen();
-    else void this.root.requestFullscreen?.();
+    else void this.root.requestFullscreen();
   }
 
   #togglePane(section: HTMLElement): void {
@@ -982,12 +971,10 @@ export class Player {
     if (!section.hidden) section.scrollIntoView?.({ block: "nearest" });
   }
 
-  /** Gives the focus back to the notebook's cell, or to nobody. */
+  /** Gives the focus back to the notebook, or to nobody. */
   #leave(): void {
-    const cell = this.root.closest<HTMLElement>(".jp-Cell, .jp-Notebook, .cell");
     (document.activeElement as HTMLElement | null)?.blur();
-    const notebook = cell?.closest<HTMLElement>(".jp-Notebook");
-    notebook?.focus({ preventScroll: true });
+    this.root.closest<HTMLElement>(".jp-Notebook")?.focus({ preventScroll: true });
   }
 
   #goToGroup(by: number): void {
@@ -1053,7 +1040,7 @@ export class Player {
   }
 
   #play(on: boolean): void {
-    if (this.#timer) clearInterval(this.#timer);
+    clearInterval(this.#timer!);
     this.#timer = null;
     if (on) {
       if (this.state.step === this.state.lastStep) this.goTo(0);
@@ -1062,11 +1049,10 @@ export class Player {
         if (this.state.step === this.state.lastStep || !this.root.isConnected) this.#play(false);
       }, 1000 / this.#speed);
     }
-    if (this.#buttons.play) {
-      const name = on ? "stop" : "play";
-      this.#buttons.play.replaceChildren(icon(name)!);
-      entitle(this.#buttons.play, name);
-    }
+    const { play } = this.#buttons;
+    const name = on ? "stop" : "play";
+    play?.replaceChildren(icon(name)!);
+    if (play) entitle(play, name);
   }
 
   #openSearch(): void {
@@ -1164,14 +1150,15 @@ export class Player {
     return this.frame.steps.findIndex((step) => step.on?.[0] === made.dataset.key);
   }
 
+  #goToTile(tile: HTMLElement): void {
+    const step = this.#stepOf(tile);
+    if (step >= 0) this.goTo(step);
+  }
+
   #click(event: Event): void {
     const target = event.target as Element;
     const tile = target.closest<HTMLElement>(".mj-tile, .mj-jump");
-    if (tile) {
-      const step = this.#stepOf(tile);
-      if (step >= 0) this.goTo(step);
-      return;
-    }
+    if (tile) return this.#goToTile(tile);
     if (this.#sceneAt(target)?.click(target)) return;
     target.closest(".mj-params")?.classList.toggle("mj-open");
     const line = target.closest<HTMLElement>("tr.mj-r");

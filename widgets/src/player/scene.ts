@@ -18,10 +18,13 @@ const MOST_ZOOM = 8;
 /** Room around what is lit, in pixels. */
 const EDGE = 8;
 const MOTION = 160;
-/** What a picture has of a sheet of paper, A4 or Letter, and how high its parts are: where
- *  one does not fit below another, it begins a sheet. */
-const SHEET_WIDTH = "54em"; // of letters of 13 pixels
-const PART_HEIGHT = 360;
+/** What a picture has of a sheet of paper, A4 or Letter: so many letters of 13 pixels. */
+const SHEET_WIDTH = "54em";
+/** On paper a picture is cut into parts that are at least so high: where one does not fit
+ *  below another, it begins a sheet. */
+const LEAST_PART = 64;
+/** Boxes that are no higher are not cut. */
+const LEAST_CUT = 90;
 const NUMBER = /-?\d+(?:\.\d+)?/g;
 
 /** How small a picture may be drawn, as a part of its size, for its text to be read. */
@@ -197,7 +200,7 @@ export class ScenePane {
   #opened: Scene | undefined;
   #dragged = false;
   #map: SmallMap;
-  /** Parts of the picture, as high as a sheet of paper: none on a screen. */
+  /** Parts of the picture on paper: none on a screen. */
   #parts: Element[] = [];
 
   constructor(
@@ -209,8 +212,8 @@ export class ScenePane {
   ) {
     // What is drawn is chosen when all panes stand there: until then it has more room.
     this.#map = new SmallMap(section, root);
-    addEventListener("beforeprint", () => this.#print(SHEET_WIDTH, PART_HEIGHT));
-    addEventListener("afterprint", () => this.#print("", Infinity));
+    addEventListener("beforeprint", () => this.#print(SHEET_WIDTH));
+    addEventListener("afterprint", () => this.#print(""));
     onWidth(root, () => this.#wide, () => this.#anew());
   }
 
@@ -439,27 +442,30 @@ export class ScenePane {
   }
 
   /** Draws the picture for paper, which has another width: it is cut into parts, and
-   *  no text of it. On a screen it is whole. */
-  #print(wide: string, high: number): void {
+   *  no text and no small box of it. On a screen it is whole. */
+  #print(wide: string): void {
     this.root.style.width = wide;
     for (const part of this.#parts.splice(0)) part.remove();
     this.#anew();
     const { scene, svg } = this.#now;
     const { top, bottom, height } = bounds(svg);
-    if (height < high) return;
-    const texts = every(svg, "text").map(bounds).sort((one, other) => other.bottom - one.bottom);
+    if (!wide) return;
+    const boxes = every(svg, "text,rect:not(.mj-halo)").map(bounds).sort((one, other) => one.top - other.top);
+    const marks = [...svg.children].map((mark) => [mark, bounds(mark)] as const);
+    const scale = scene.h / height;
     for (let from = top; from < bottom; ) {
-      let end = min(from + high, bottom);
-      // Texts across the cut move it upwards.
-      for (const text of texts) if (from < text.top && text.top < end && end < text.bottom) end = text.top;
-      const part = svg.cloneNode(true) as Element;
-      const scale = scene.h / height;
+      let end = from + LEAST_PART;
+      // What stands across the cut moves it downwards.
+      for (const box of boxes) if (box.height < LEAST_CUT && box.top < end && end < box.bottom) end = box.bottom;
+      end = min(end, bottom);
+      const part = svg.cloneNode() as Element;
       set(part, "viewBox", `0 ${(from - top) * scale} ${scene.w} ${(end - from) * scale}`);
       set(part, "height", end - from);
+      for (const [mark, box] of marks) if (box.top < end && from < box.bottom) part.append(mark.cloneNode(true));
       this.#parts.push(part);
-      this.section.append(part);
       from = end;
     }
+    this.section.append(...this.#parts);
     set(svg, "hidden", "");
   }
 

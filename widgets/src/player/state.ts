@@ -146,11 +146,9 @@ export function search(frame: Frame, text: string): Hit[] {
   const wanted = text.trim().toLowerCase();
   const hits: Hit[] = [];
   if (!wanted) return hits;
-  frame.panes.forEach((pane, paneIndex) => {
-    pane.rows.forEach((row, rowIndex) => {
-      if (rowText(row).toLowerCase().includes(wanted)) {
-        hits.push({ pane: paneIndex, row: rowIndex });
-      }
+  frame.panes.forEach((pane, index) => {
+    pane.rows.forEach((one, row) => {
+      if (rowText(one).toLowerCase().includes(wanted)) hits.push({ pane: index, row });
     });
   });
   return hits;
@@ -168,7 +166,7 @@ export class State {
   left: boolean[] | null = null;
 
   constructor(readonly frame: Frame) {
-    this.step = clamp(frame.telling, 0, max(0, frame.steps.length - 1));
+    this.step = clamp(frame.telling, 0, this.lastStep);
     this.folded = frame.panes.map(foldedAtFirst);
   }
 
@@ -193,7 +191,7 @@ export class State {
 
   /** How many steps the filter leaves. */
   get countLeft(): number {
-    return this.left ? this.left.filter(Boolean).length : this.frame.steps.length;
+    return (this.left ?? this.frame.steps).filter(Boolean).length;
   }
 
   /** Which rows of a pane are visible. */
@@ -235,12 +233,10 @@ export class State {
   /** The step of the next or previous group of the first pane that has groups. */
   group(by: number): number | null {
     for (const pane of this.frame.panes) {
-      const starts = pane.rows
-        .filter((row) => row.s === "group" && row.go !== undefined)
-        .map((row) => row.go!);
+      const starts = pane.rows.flatMap(({ s, go }) => (s === "group" ? (go ?? []) : []));
       if (!starts.length) continue;
       if (by > 0) return starts.find((start) => start > this.step) ?? null;
-      return [...starts].reverse().find((start) => start < this.step) ?? null;
+      return starts.reverse().find((start) => start < this.step) ?? null;
     }
     return null;
   }

@@ -212,7 +212,7 @@ text-decoration:none;cursor:pointer}
 .help div{<inline-block;margin:2px 14px 2px 0}
 ?svg.icon{width:16px;height:16px;margin:0 auto;fill:none;stroke:currentcolor;stroke-width:1.8;
 stroke-linecap:round;stroke-linejoin:round}
-.legend{<block!important}
+?.help .legend{<block}
 .meaning{<inline-block;margin-right:14px}
 .swatch{font:600 13px/20px ${CODE};padding:0 4px;$3px}
 ?svg{<block;height:auto;max-width:none;overflow:visible}
@@ -245,7 +245,7 @@ div.map{position:sticky;bottom:0;left:0;height:0}
 @media (prefers-reduced-motion:no-preference){?g.mark{transition:transform 160ms ease-out,opacity 160ms ease-out}
 ?mark{transition:background 160ms ease-out}}
 @media print{.pane{max-height:none!important;overflow:visible}?:is(button,select,input,.map,.axes){<none}
-?svg.scene{max-width:100%;overflow:clip}.title{top:auto}?#table:not(.code) :is(td,th){width:auto}
+?svg.scene{max-width:100%;overflow:clip}.title{position:static;break-after:avoid}?#table:not(.code) :is(td,th){width:auto}
 ?td+td:not([data-sized]){min-width:0!important;_pre-wrap}}
 @container (min-width:641px) and (max-width:820px){?##plain :is(td,th):nth-child(2):nth-last-child(2){width:auto;_pre-wrap;min-width:calc(&middle + 20px)}}
 @container (max-width:640px){
