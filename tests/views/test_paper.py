@@ -2,8 +2,9 @@
 
 import re
 
-import gallery as states
 import pytest
+
+import gallery as states
 
 # A browser writes where links stand in a PDF: the titles of panes become links, the row
 # or the part of a picture that follows each title, and all that ends above another.
