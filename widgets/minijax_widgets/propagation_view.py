@@ -203,7 +203,7 @@ class PropagationView(View):
         for number, value in enumerate(self.recording.values):
             times = Counter(self.moved(count) for count in value.collectives)
             moved = [f"{n} x {told}" if n > 1 else told for told, n in times.items()]
-            notes = [picture.Piece("; ".join(moved), "mesh")] if moved else []
+            notes = [picture.Piece("; ".join(moved), "meshy")] if moved else []
             if value.unasked:
                 notes.append(picture.Piece("copies nobody asked for", "miss"))
             rows.append(

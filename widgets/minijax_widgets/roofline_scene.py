@@ -8,6 +8,7 @@ kernel that was not measured stands on the roof, where it is at best.
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -253,7 +254,8 @@ class Drawing:
             start, end, via=[corner], head=False, role="text", thick=2.2, says=told
         )
         flat = f"{number_in_words(machine.operations)}op/s"
-        self.rate_label(flat, [(self.right - 6, corner[1] - 8)], "end")
+        above = [(self.right - 6, corner[1] - up) for up in (8, LARGEST + 8)]
+        self.rate_label(flat, above, "end")
         steep = f"{number_in_words(machine.bandwidth)}B/s"
         right, up = corner[0] - start[0], corner[1] - start[1]
         self.rate_label(
@@ -322,7 +324,10 @@ class Drawing:
                 says=said,
             )
         alike: dict[tuple[int, int], list[int]] = {}
-        taken += [(x - r / 2, y - r / 2, x + r / 2, y + r / 2) for _, x, y, r in named]
+        # A dot has its square but for the corners.
+        for _, x, y, radius in named:
+            r = 0.7 * radius
+            taken.append((x - r, y - r, x + r, y + r))
         for dot, x, y, _ in named:
             alike.setdefault((round(x / 4), round(y / 4)), []).append(dot.kernel)
         for dot, x, y, radius in named:
@@ -350,9 +355,10 @@ class Drawing:
         taken: Sequence[tuple[float, float, float, float]],
     ) -> tuple[float, float] | None:
         """Returns where a dot's name has room: below it or above, right or left."""
+        sides = (x + radius * 0.75, x - radius * 0.75 - wide)
         drops = (radius * 0.75 + 10, radius + 26, radius + 40, radius + 54, -radius - 6)
-        for left in (x + radius * 0.75, x - radius * 0.75 - wide):
-            for drop in drops:
+        for high in (drops, (-radius - 24,)):  # a name high above only if it must
+            for left, drop in itertools.product(sides, high):
                 base = y + drop
                 inside = self.left < left and left + wide < self.right
                 box = (left, base - 11, left + wide, base + 3)
