@@ -13,6 +13,7 @@ import minijax.numpy as jnp
 import minijax_widgets as see
 from minijax_lab.explain.roofline import h100, measured_cpu, roofline_of
 from minijax_widgets.roofline_scene import number_in_words, seconds_in_words
+from minijax_widgets.scene import text_width
 from tests.views.compiled_programs import PROGRAMS, A, B, chain, loss
 from tests.views.test_compiled_recording import H100, TPU
 
@@ -23,12 +24,37 @@ def floats(*shape):
     return minijax.ShapeDtypeStruct(shape, np.float32)
 
 
+def mean_error(weights, x, y):
+    for w in weights:
+        x = jnp.tanh(x @ w)
+    return ((x - y) ** 2).mean()
+
+
 def dots(scene):
     return [
         mark
         for mark in scene.marks
         if mark.keys and mark.drawn[0].tag == "circle" and "operations on" in mark.tell
     ]
+
+
+def test_no_name_lies_on_a_dot() -> None:
+    """On a narrow page, where dots stand close: kernels' names and the roof's rates."""
+    args = [[floats(512, 512)] * 3, floats(256, 512), floats(256, 512)]
+    for function, given in ((minijax.grad(mean_error), args), (chain, [floats(1024)])):
+        scene = see.fusion(function, *given, roofline=SMALL).frame().panes[1].narrow
+        names = [m for m in scene.marks if m.drawn[0].tag == "text"]
+        assert any("Top/s" in mark.drawn[0].text for mark in names)
+        for mark in names:
+            has, text = mark.drawn[0].has, mark.drawn[0].text
+            mono = has.get("font-family") == "code"
+            wide = text_width(text, has["font-size"], mono)
+            start = {"end": wide, "middle": wide / 2}.get(has.get("text-anchor"), 0)
+            left, base = mark.x + has["x"] - start, mark.y + has["y"]
+            for dot in dots(scene):
+                r = 0.7 * dot.drawn[0].has["r"]  # the middle of a dot
+                beside = left > dot.x + r or left + wide < dot.x - r
+                assert beside or base < dot.y - r or base - 9 > dot.y + r, text
 
 
 def test_a_chain_waits_for_memory_and_a_product_does_not() -> None:
