@@ -245,24 +245,17 @@ def _eval_while(place: Place, eqn: language.JaxprEqn, inputs: list[Any]) -> list
 
 
 def _eval_scan(place: Place, eqn: language.JaxprEqn, inputs: list[Any]) -> list[Any]:
-    params = eqn.params
-    num_consts, num_carry = params["num_consts"], params["num_carry"]
-    consts, rest = inputs[:num_consts], inputs[num_consts:]
-    run = _function(place, params["jaxpr"])
+    loop = scan_primitive.Scan(**eqn.params)
+    consts, carry, xs = loop.operands(inputs)
+    run = _function(place, loop.jaxpr)
 
     def body(carry: list[Any], row: list[Any]) -> tuple[list[Any], list[Any]]:
-        outputs = run(*consts, *carry, *row)
-        return outputs[:num_carry], outputs[num_carry:]
+        return loop.outputs(run(*consts, *carry, *row))
 
-    carry, rows = scans.scan(
-        body,
-        rest[:num_carry],
-        rest[num_carry:],
-        length=params["length"],
-        reverse=params["reverse"],
-        unroll=params["unroll"],
+    carry, ys = scans.scan(
+        body, carry, xs, length=loop.length, reverse=loop.reverse, unroll=loop.unroll
     )
-    return [*carry, *rows]
+    return [*carry, *ys]
 
 
 _rules: dict[language.Primitive, Callable] = {

@@ -39,7 +39,7 @@ from minijax.kernels.watched_memory import (
 from minijax.primitives.parallel.variation import axis_index_p
 from minijax.primitives.refs import references
 from minijax.programs.control_flow import conditionals, scan_primitive, while_loops
-from minijax.values.inner_programs import called_program
+from minijax.values.inner_programs import called_program, in_python
 
 _last: list[Finding] = []
 
@@ -423,19 +423,8 @@ def _run_scoped(run: Run, eqn, inputs, used) -> list[Any]:
     return run.run(language.ClosedJaxpr(opened), [*inputs, *own])
 
 
-def _cond(run: Run, eqn, inputs, used) -> list[Any]:
-    index, *operands = inputs
-    branches = eqn.params["branches"]
-    chosen = branches[min(max(int(index), 0), len(branches) - 1)]
-    return run.run(chosen, operands)
-
-
-def _while(run: Run, eqn, inputs, used) -> list[Any]:
-    loop = while_loops.While(**eqn.params)
-    now = loop.operands(inputs)
-    while bool(run.run(loop.cond_jaxpr, now.of_condition.flat)[0]):
-        now = now._replace(carry=run.run(loop.body_jaxpr, now.of_body.flat))
-    return list(now.carry)
+def _in_python(run: Run, eqn, inputs, used) -> list[Any]:
+    return in_python[eqn.primitive](run.run, inputs, eqn.params)
 
 
 def _scan(run: Run, eqn, inputs, used) -> list[Any]:
@@ -468,7 +457,7 @@ _rules: dict[language.Primitive, Callable] = {
     run_scoped_p: _run_scoped,
     copies.dma_start_p: _dma_start,
     copies.dma_wait_p: _dma_wait,
-    conditionals.cond_p: _cond,
-    while_loops.while_p: _while,
+    conditionals.cond_p: _in_python,
+    while_loops.while_p: _in_python,
     scan_primitive.scan_p: _scan,
 }

@@ -165,22 +165,21 @@ def _encrypt_in_loop(ctx, aval: ShapedArray, arguments: list[Any]) -> tuple[Any,
     zero = ctx.constant(np.uint32(0))
     types = [counter, *(argument.type for argument in arguments)]
     loop = hlo.stablehlo.WhileOp(types, [zero, *arguments])
-    condition = loop.regions[0].blocks.append(*types)
-    with hlo.ir.InsertionPoint(condition):
+
+    def goes_on(word: Any, *_: Any) -> list[Any]:
         equal = hlo.stablehlo.ComparisonDirectionAttr.get("EQ")
-        same = hlo.stablehlo.compare(
-            condition.arguments[0], ctx.constant(np.uint32(0)), equal
-        )
-        hlo.stablehlo.return_([same])
-    body = loop.regions[1].blocks.append(*types)
-    with hlo.ir.InsertionPoint(body):
-        key1, key2, x1, x2 = list(body.arguments)[1:]
+        return [hlo.stablehlo.compare(word, ctx.constant(np.uint32(0)), equal)]
+
+    def turn(_: Any, key1: Any, key2: Any, x1: Any, x2: Any) -> list[Any]:
         ones = hlo.int_array([1] * aval.ndim)
         corner = hlo.stablehlo.slice(key1, hlo.int_array([0] * aval.ndim), ones, ones)
         word = hlo.stablehlo.reshape(counter, corner)
         odd = hlo.stablehlo.or_(word, ctx.constant(np.uint32(1)))
         x1, x2 = encrypt(StablehloWords(ctx, aval), key1, key2, x1, x2)
-        hlo.stablehlo.return_([odd, key1, key2, x1, x2])
+        return [odd, key1, key2, x1, x2]
+
+    hlo_parts.write_region(loop, types, goes_on)
+    hlo_parts.write_region(loop, types, turn, 1)
     return loop.results[3], loop.results[4]
 
 
@@ -254,19 +253,20 @@ def _encrypt_positions(keys: Any, shape: Shape) -> list[Any]:
     """
     batch = get_aval(keys).shape[:-1]
     full = (*batch, *shape)
-
-    def repeated(word: Any) -> Any:
-        return broadcast_in_dim(word, full, tuple(range(len(batch))))
-
     if shape:
         positions = iota_2x32_shape_p.bind(shape=shape)
     else:
         positions = [np.zeros((), UINT32)] * 2
     tail = tuple(range(len(batch), len(full)))
     counts = [broadcast_in_dim(word, full, tail) for word in positions]
-    return threefry2x32_p.bind(
-        repeated(last_slice(keys, 0)), repeated(last_slice(keys, 1)), *counts
-    )
+    return _encrypt_under(keys, full, counts)
+
+
+def _encrypt_under(keys: Any, shape: Shape, words: list[Any]) -> list[Any]:
+    """Encrypts pairs of words under each of `keys`, whose batch axes come first."""
+    batch_axes = tuple(range(get_aval(keys).ndim - 1))
+    own = [broadcast_in_dim(last_slice(keys, i), shape, batch_axes) for i in (0, 1)]
+    return threefry2x32_p.bind(*own, *words)
 
 
 def threefry_seed(seeds: Any) -> Any:
@@ -337,17 +337,10 @@ def _encrypt_sequence(keys: Any, count: int) -> Any:
         second = concatenate(
             [slice_in_dim(second, 0, half - 1), np.zeros(1, UINT32)], 0
         )
-    rank = len(batch) + 1
-    full = (*batch, half)
-
-    def repeated(word: Any) -> Any:
-        return broadcast_in_dim(word, full, tuple(range(len(batch))))
-
-    blocks = [broadcast_in_dim(part, full, (rank - 1,)) for part in (first, second)]
-    words = threefry2x32_p.bind(
-        repeated(last_slice(keys, 0)), repeated(last_slice(keys, 1)), *blocks
-    )
-    return slice_in_dim(concatenate(words, rank - 1), 0, count, axis=rank - 1)
+    axis, full = len(batch), (*batch, half)
+    blocks = [broadcast_in_dim(part, full, (axis,)) for part in (first, second)]
+    words = _encrypt_under(keys, full, blocks)
+    return slice_in_dim(concatenate(words, axis), 0, count, axis=axis)
 
 
 def _sequential_bits(keys: Any, dtype: np.dtype, shape: Shape) -> Any:

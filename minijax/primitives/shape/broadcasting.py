@@ -324,9 +324,7 @@ families.without_operands(empty_p)
 
 @empty_p.def_lowering
 def _empty_lowering(ctx, **params) -> Any:
-    (aval,) = ctx.avals_out
-    physical = physical_aval(aval)
-    return ctx.full_like(0, physical)
+    return ctx.full_like(0, physical_aval(ctx.avals_out[0]))
 
 
 def empty(shape: Any, dtype: Any, *, out_sharding: Any = None) -> Any:
@@ -352,15 +350,11 @@ empty2_p.def_abstract_eval(
     lambda *, dtype, memory_space: ShapedArray((), dtype, memory_space=memory_space)
 )
 families.without_operands(empty2_p)
+empty2_p.def_lowering(_empty_lowering)
 empty2_p.pretty = lambda params: {
     **params,
     "memory_space": params["memory_space"] or "MemorySpace.Device",
 }
-
-
-@empty2_p.def_lowering
-def _empty2_lowering(ctx, **params) -> Any:
-    return _empty_lowering(ctx)
 
 
 def empty_of(aval: ShapedArray) -> Any:

@@ -648,10 +648,10 @@ def _cond_programs(params: dict[str, Any]) -> list[InnerProgram]:
     ]
 
 
-def _cond_in_python(run: Callable, args: list[Any], params: dict[str, Any]) -> None:
+def _cond_in_python(run: Callable, args: list[Any], params: dict[str, Any]) -> Any:
     index, *operands = args
     branches = params["branches"]
-    run(branches[min(max(int(index), 0), len(branches) - 1)], operands)
+    return run(branches[min(max(int(index), 0), len(branches) - 1)], operands)
 
 
 enter(descriptions, cond_p, _cond_programs)

@@ -648,13 +648,14 @@ def _while_programs(params: dict[str, Any]) -> list[InnerProgram]:
     ]
 
 
-def _while_in_python(run: Callable, args: list[Any], params: dict[str, Any]) -> None:
+def _while_in_python(run: Callable, args: list[Any], params: dict[str, Any]) -> Any:
     loop = While(**params)
     now = loop.operands(args)
     if loop.cond_jaxpr.out_avals[0].shape:
-        return  # a batch of loops: all run until the last one ends
+        return None  # a batch of loops: all run until the last one ends
     while bool(run(loop.cond_jaxpr, now.of_condition.flat)[0]):
         now = now._replace(carry=run(loop.body_jaxpr, now.of_body.flat))
+    return list(now.carry)
 
 
 enter(descriptions, while_p, _while_programs)

@@ -90,14 +90,21 @@ def _reduce_types(
 
 def _reduce_meaning(*arrays, jaxpr, dimensions, **_) -> list[np.ndarray]:
     operands, starts = halves(arrays)
-    combine = jaxpr_as_fun(jaxpr)
     kept = [axis for axis in range(operands[0].ndim) if axis not in dimensions]
     shape = tuple(operands[0].shape[axis] for axis in kept)
     lines = [
         np.transpose(x, (*kept, *dimensions)).reshape((*shape, -1)) for x in operands
     ]
-    outs = [np.empty(shape, x.dtype) for x in operands]
-    for place in np.ndindex(*shape):
+    return folded(lines, starts, jaxpr)
+
+
+def folded(
+    lines: Sequence[np.ndarray], starts: Sequence[Any], closed: language.ClosedJaxpr
+) -> list[np.ndarray]:
+    """The entries along the last axis combined by a program, one after the other."""
+    combine = jaxpr_as_fun(closed)
+    outs = [np.empty(line.shape[:-1], line.dtype) for line in lines]
+    for place in np.ndindex(*outs[0].shape):
         total = list(starts)
         for position in range(lines[0].shape[-1]):
             entries = [line[(*place, position)] for line in lines]

@@ -33,7 +33,12 @@ from minijax.primitives.linear.convolution_shapes import dilated_shape, padtype_
 from minijax.primitives.parallel.scalar_programs import lower_scalars
 from minijax.primitives.reduce import reductions, windows
 from minijax.primitives.shape.squeezing import indices_of
-from minijax.programs.rare.general_reduction import flat_pair, halves, trace_scalars
+from minijax.programs.rare.general_reduction import (
+    flat_pair,
+    folded,
+    halves,
+    trace_scalars,
+)
 from minijax.values.concrete import is_concrete
 
 
@@ -55,15 +60,7 @@ def _types(*avals: ShapedArray, jaxpr: Jaxpr, consts: tuple, **params) -> list:
 def _meaning(*arrays: np.ndarray, jaxpr: Jaxpr, consts: tuple, **params) -> list:
     operands, starts = halves(arrays)
     entries = [windows.windows_of(x, s, **params) for x, s in zip(operands, starts)]
-    outs = [np.empty(e.shape[:-1], e.dtype) for e in entries]
-    for place in np.ndindex(*outs[0].shape):
-        total: list[Any] = list(starts)
-        for index in range(entries[0].shape[-1]):
-            step = [e[(*place, index)] for e in entries]
-            total = [np.asarray(v) for v in eval_jaxpr(jaxpr, consts, *total, *step)]
-        for out, value in zip(outs, total):
-            out[place] = value
-    return outs
+    return folded(entries, starts, ClosedJaxpr(jaxpr, consts))
 
 
 reduce_window_p = families.several_results("reduce_window", _types, _meaning)
