@@ -300,16 +300,13 @@ def _type_of_gather(operand: Any, indices: Any, numbers: Any, sizes: Any) -> Any
     batch = [kind.get_dim_size(axis) for axis in range(kind.rank)]
     if parts.index_vector_dim < kind.rank:
         del batch[parts.index_vector_dim]
-    unknown = hlo.ir.ShapedType.get_dynamic_size()
     offsets = list(parts.offset_dims)
     rest = iter(batch)
     shape = [
         block[offsets.index(axis)] if axis in offsets else next(rest)
         for axis in range(len(block) + len(batch))
     ]
-    known = [size if isinstance(size, int) else unknown for size in shape]
-    element = hlo.ir.RankedTensorType(operand.type).element_type
-    return hlo.ir.RankedTensorType.get(known, element)
+    return _like(operand, shape)
 
 
 def _like(operand: Any, sizes: Sequence[Any]) -> Any:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from minijax.backend import hlo_parts
 from minijax.core import hlo
 from minijax.core.runtime import _jax
 
@@ -83,12 +84,4 @@ def take_functions(source: Any, symbols: Any, destination: Any, prefix: str) -> 
 
 def custom_call_targets(module: Any) -> set[str]:
     """The names of the foreign functions that a module calls."""
-    found: set[str] = set()
-
-    def visit(op: Any) -> Any:
-        if op.operation.name == "stablehlo.custom_call":
-            found.add(op.attributes["call_target_name"].value)
-        return hlo.ir.WalkResult.ADVANCE
-
-    module.operation.walk(visit)
-    return found
+    return set(map(hlo_parts.target_of, hlo_parts.custom_calls_in(module.operation)))

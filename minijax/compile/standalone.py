@@ -44,16 +44,10 @@ def with_constants(lowered: lowering.Lowered, describe: Describe) -> Any:
         inner_name = "_exported"
         while inner_name in symbols:
             inner_name += "_"
-        hlo.ir.SymbolTable.set_symbol_name(inner, inner_name)
-        hlo.ir.SymbolTable.set_visibility(inner, "private")
         if "arg_attrs" in inner.attributes:  # donation is up to the caller
             del inner.attributes["arg_attrs"]
-        main = hlo.func.FuncOp(
-            "main",
-            hlo.ir.FunctionType.get(types[leading + count :], results[leading:]),
-            visibility="public",
-            ip=hlo.ir.InsertionPoint.at_block_begin(module.body),
-        )
+        own = types[leading + count :], results[leading:]
+        main = _main_around(module, inner, inner_name, *own)
         block = main.add_entry_block()
         with hlo.ir.InsertionPoint(block):
             values = [hlo.constant(_on_host(const)) for const in lowered.constants]
@@ -163,22 +157,28 @@ def _refined(program: bytes, types: Sequence[str]) -> bytes:
     with hlo.make_context(), hlo.ir.Location.unknown():
         module = portable_artifacts.from_bytes(program)
         inner = _main_of(module)
-        hlo.ir.SymbolTable.set_symbol_name(inner, "_symbolic_main")
-        hlo.ir.SymbolTable.set_visibility(inner, "private")
-        main = hlo.func.FuncOp(
-            "main",
-            hlo.ir.FunctionType.get(
-                list(map(hlo.ir.Type.parse, types)), inner.type.results
-            ),
-            visibility="public",
-            ip=hlo.ir.InsertionPoint.at_block_begin(module.body),
-        )
+        known = list(map(hlo.ir.Type.parse, types))
+        main = _main_around(module, inner, "_symbolic_main", known, inner.type.results)
         with hlo.ir.InsertionPoint(main.add_entry_block()):
             given = _converted(main.arguments, inner.type.inputs)
             target = hlo.ir.FlatSymbolRefAttr.get("_symbolic_main")
             results = hlo.func.CallOp(inner.type.results, target, given).results
             hlo.func.ReturnOp(list(results))
         return portable_artifacts.refined(module)
+
+
+def _main_around(
+    module: Any, inner: Any, name: str, inputs: Sequence[Any], results: Sequence[Any]
+) -> Any:
+    """A new `main`, still empty; the old one, `inner`, gets a name and is private."""
+    hlo.ir.SymbolTable.set_symbol_name(inner, name)
+    hlo.ir.SymbolTable.set_visibility(inner, "private")
+    return hlo.func.FuncOp(
+        "main",
+        hlo.ir.FunctionType.get(inputs, results),
+        visibility="public",
+        ip=hlo.ir.InsertionPoint.at_block_begin(module.body),
+    )
 
 
 def _converted(values: Sequence[Any], types: Sequence[Any]) -> list[Any]:

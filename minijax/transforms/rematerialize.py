@@ -59,11 +59,6 @@ Recompute = RecomputeType()
 Saveable = SaveableType()
 
 
-def everything_saveable(*_: Any, **__: Any) -> bool:
-    """The policy that saves whatever is needed."""
-    return True
-
-
 def _may_be_saved(answer: Any) -> bool:
     """A policy's answer as a bool.
 

@@ -40,6 +40,7 @@ from minijax.kernels.mosaic.kernel_context import (
 )
 from minijax.kernels.specs import Blocked, Element, RevisitMode, Squeezed
 from minijax.kernels.tpu_params import CompilerParams, GridDimensionSemantics
+from minijax.programs.control_flow.operands import split_list
 
 # Files with rules, which enter them in the table.
 families = (kernel_arithmetic, kernel_control_flow, elementwise, memory, pieces, shapes)
@@ -90,7 +91,7 @@ def write_kernel(
         lowering.sanitize_name(name), ir.FunctionType.get([i32] * len(grid) + types, [])
     )
     block = function.add_entry_block()
-    indices, operands = _split(list(block.arguments), len(grid))
+    indices, operands = split_list(list(block.arguments), len(grid))
     memories = [
         Memory(value, tuple(shape), memory_space(ref), frozenset(hidden))
         for value, (shape, hidden), ref in zip(operands, parts, refs, strict=True)
@@ -113,10 +114,6 @@ def write_kernel(
         attributes["window_params"] = ir.ArrayAttr.get(windows)
         attributes["iteration_bounds"] = hlo.int_array(grid)
     return function
-
-
-def _split(items: list[Any], count: int) -> tuple[list[Any], list[Any]]:
-    return items[:count], items[count:]
 
 
 def _semantics(mapping: GridMapping, params: CompilerParams) -> Any:
@@ -285,7 +282,7 @@ def _write_index_map(
         ir.FunctionType.get([i32] * len(mapping.grid) + kinds, [i32] * rank),
     )
     entry = function.add_entry_block()
-    indices, given = _split(list(entry.arguments), len(mapping.grid))
+    indices, given = split_list(list(entry.arguments), len(mapping.grid))
     memories = [replace(scalar, value=x) for scalar, x in zip(scalars, given)]
     place = Place(indices, mapping.grid)
     kernel = Kernel(tpu, f"{name} (index map of {block.origin})", place)

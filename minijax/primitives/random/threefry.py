@@ -36,8 +36,8 @@ from minijax.primitives.elementwise.comparing import (
 from minijax.primitives.families import several_results, without_operands
 from minijax.primitives.shape.broadcasting import iota
 from minijax.primitives.shape.joining import concatenate
-from minijax.primitives.shape.slicing import slice_in_dim
-from minijax.primitives.shape.squeezing import expand_dims, squeeze
+from minijax.primitives.shape.slicing import index_in_dim, slice_in_dim
+from minijax.primitives.shape.squeezing import expand_dims
 from minijax.values.symbolic_sizes import is_symbolic, shape_variables
 
 UINT32 = np.dtype(np.uint32)
@@ -236,8 +236,7 @@ without_operands(iota_2x32_shape_p)
 
 def last_slice(x: Any, index: int) -> Any:
     """The slice `x[..., index]`."""
-    axis = get_aval(x).ndim - 1
-    return squeeze(slice_in_dim(x, index, index + 1, axis=axis), (axis,))
+    return index_in_dim(x, index, get_aval(x).ndim - 1, keepdims=False)
 
 
 def stack_last(x1: Any, x2: Any) -> Any:

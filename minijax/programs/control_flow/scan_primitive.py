@@ -97,6 +97,17 @@ def stack_rows(rows: Sequence[Any]) -> Any:
     return joining.concatenate([expand_dims(row, (0,)) for row in rows], 0)
 
 
+def each_step(
+    step: Callable, carry: Any, xs: Sequence[Any], count: int, reverse: bool
+) -> tuple[Any, list[Any]]:
+    """`step(carry, row)` for one row after another: (the last carry, the results)."""
+    ys = []
+    for i in reversed(range(count)) if reverse else range(count):
+        carry, y = step(carry, [slicing.index_in_dim(x, i, keepdims=False) for x in xs])
+        ys.append(y)
+    return carry, ys[::-1] if reverse else ys
+
+
 scan_p = bodies.body_primitive("scan")
 
 
@@ -189,13 +200,7 @@ def _as_while(*args: Any, **params: Any) -> list[Any]:
         return loop.outputs(jit_p.bind(*consts, *carry, *row, **params))
 
     def written_out(count: int, carry: Any, rows: Sequence) -> tuple[list, list]:
-        ys = []
-        for i in reversed(range(count)) if reverse else range(count):
-            row = [slicing.index_in_dim(x, i, keepdims=False) for x in rows]
-            carry, y = step(carry, row)
-            ys.append(y)
-        if reverse:
-            ys.reverse()
+        carry, ys = each_step(step, carry, rows, count, reverse)
         return carry, [stack_rows(column) for column in zip(*ys)]
 
     def turn(state: tuple) -> tuple:

@@ -24,7 +24,7 @@ from minijax.primitives.shape.squeezing import flag_of, index_of
 from minijax.programs.control_flow import bodies
 from minijax.programs.control_flow.agreement import check_carry
 from minijax.programs.control_flow.operands import Operands, merge
-from minijax.programs.control_flow.scan_primitive import Scan, stack_rows
+from minijax.programs.control_flow.scan_primitive import Scan, each_step, stack_rows
 from minijax.programs.control_flow.while_loops import promote_weak
 from minijax.support.tree_util import tree_map
 from minijax.values.array_interchange import from_numpy
@@ -183,14 +183,11 @@ def _in_python(
             "zero-length scan is not supported in disable_jit() mode because the "
             "output type is unknown."
         )
-    ys = []
-    order = range(length)
-    for i in reversed(order) if reverse else order:
-        row = [slicing.index_in_dim(x, i, keepdims=False) for x in xs]
-        carry, y = f(carry, tree_unflatten(tree, row))
-        ys.append(y)
-    if reverse:
-        ys.reverse()
+
+    def step(carry: Any, row: list[Any]) -> tuple[Any, Any]:
+        return f(carry, tree_unflatten(tree, row))
+
+    carry, ys = each_step(step, carry, xs, length, reverse)
     return carry, tree_map(lambda *rows: stack_rows(rows), *ys)
 
 

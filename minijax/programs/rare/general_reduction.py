@@ -25,8 +25,8 @@ from minijax.primitives import families
 from minijax.primitives.elementwise import comparing, extrema
 from minijax.primitives.parallel.scalar_programs import lower_scalars
 from minijax.primitives.reduce import reductions
-from minijax.primitives.shape import joining, slicing
-from minijax.primitives.shape.squeezing import expand_dims
+from minijax.primitives.shape import slicing
+from minijax.programs.control_flow.scan_primitive import stack_rows
 from minijax.support import element_types
 from minijax.transforms.vectorization import vmap
 from minijax.values.concrete import is_concrete
@@ -166,10 +166,7 @@ def _reduce_batch(axis_data, args, dims, *, dimensions, **params) -> Any:
         )
         for index in range(axis_data.size)
     ]
-    outs = [
-        joining.concatenate([expand_dims(out, (0,)) for out in column], 0)
-        for column in zip(*examples)
-    ]
+    outs = [stack_rows(column) for column in zip(*examples)]
     return outs, [0] * len(outs)
 
 
