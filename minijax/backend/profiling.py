@@ -81,18 +81,21 @@ def start_trace(
             "and open perfetto_trace.json.gz in Perfetto."
         )
     with _recording.lock:
-        if _recording.session is not None:
-            raise RuntimeError(
-                "Profile has already been started. Only one profile may be run at a "
-                "time: call stop_trace() first."
-            )
         _recording.session = _session(profiler_options)
         _recording.folder = str(log_dir)
         _recording.for_perfetto = create_perfetto_trace
 
 
 def _session(options: Any) -> Any:
-    """A session of jaxlib, with the devices started and the versions noted."""
+    """A session of jaxlib, with the devices started and the versions noted.
+
+    Raises RuntimeError when a recording runs already.
+    """
+    if _recording.session is not None:
+        raise RuntimeError(
+            "Profile has already been started. Only one profile may be run at a time: "
+            "call stop_trace() first."
+        )
     client = runtime.get_backend()
     _profiler.clear_metadata()
     _profiler.set_metadata("jaxlib_version", jaxlib_version_text)
@@ -177,10 +180,6 @@ def measure(work: Callable[[], Any]) -> Any:
       RuntimeError: when a recording runs already.
     """
     with _recording.lock:
-        if _recording.session is not None:
-            raise RuntimeError(
-                "Profile has already been started: call stop_trace() before measuring."
-            )
         session = _session(None)
         try:
             work()

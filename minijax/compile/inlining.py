@@ -40,9 +40,8 @@ def copy_into(trace: Any, closed: ClosedJaxpr, args: Sequence[Any]) -> list[Any]
     In JAX: `interpreters/partial_eval.py`, `inline_jaxpr_into_trace`.
     """
     jaxpr = closed.jaxpr
-    env: dict[Var, Atom] = {}
-    for var, value in zip(jaxpr.constvars + jaxpr.invars, [*closed.consts, *args]):
-        env[var] = trace.to_atom(value)
+    atoms = map(trace.to_atom, [*closed.consts, *args])
+    env: dict[Var, Atom] = dict(zip(jaxpr.constvars + jaxpr.invars, atoms))
     source = source_info.current()
     for eqn in jaxpr.eqns:
         invars = [v if type(v) is Literal else env[v] for v in eqn.invars]

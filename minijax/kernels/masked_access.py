@@ -336,19 +336,16 @@ def store(
     swap_p.bind(*leaves, args_tree=tree, eviction_policy=eviction_policy)
 
 
-def _atomic(
-    ref: Any, index: Any, value: Any, mask: Any, atomic_type: AtomicOpType
-) -> Any:
-    ref, indexers = references.ref_and_indexers(ref, index, "atomic_rmw")
-    leaves, tree = trees.tree_flatten((ref, indexers, value, mask))
-    return atomic_rmw_p.bind(*leaves, args_tree=tree, atomic_type=atomic_type)
+def _atomic_function(name: str, what: str) -> Callable:
+    """The function for the `AtomicOpType` of that name."""
+    atomic_type = AtomicOpType(name)
 
-
-def _atomic_function(atomic_type: AtomicOpType, what: str) -> Callable:
     def function(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
-        return _atomic(x_ref_or_view, idx, val, mask, atomic_type)
+        ref, indexers = references.ref_and_indexers(x_ref_or_view, idx, "atomic_rmw")
+        leaves, tree = trees.tree_flatten((ref, indexers, val, mask))
+        return atomic_rmw_p.bind(*leaves, args_tree=tree, atomic_type=atomic_type)
 
-    function.__name__ = function.__qualname__ = f"atomic_{atomic_type.value}"
+    function.__name__ = function.__qualname__ = f"atomic_{name}"
     function.__doc__ = (
         f"{what} at an index, in one step that no other program can disturb; return "
         "what was there."
@@ -356,20 +353,10 @@ def _atomic_function(atomic_type: AtomicOpType, what: str) -> Callable:
     return function
 
 
-atomic_add = _atomic_function(AtomicOpType.ADD, "Add a value to what is")
-atomic_max = _atomic_function(
-    AtomicOpType.MAX, "Keep the larger of a value and what is"
-)
-atomic_min = _atomic_function(
-    AtomicOpType.MIN, "Keep the smaller of a value and what is"
-)
-atomic_and = _atomic_function(
-    AtomicOpType.AND, "Combine the bits of a value and what is by and"
-)
-atomic_or = _atomic_function(
-    AtomicOpType.OR, "Combine the bits of a value and what is by or"
-)
-atomic_xor = _atomic_function(
-    AtomicOpType.XOR, "Combine the bits of a value and what is by xor"
-)
-atomic_xchg = _atomic_function(AtomicOpType.XCHG, "Put a value in place of what is")
+atomic_add = _atomic_function("add", "Add a value to what is")
+atomic_max = _atomic_function("max", "Keep the larger of a value and what is")
+atomic_min = _atomic_function("min", "Keep the smaller of a value and what is")
+atomic_and = _atomic_function("and", "Combine the bits of a value and what is by and")
+atomic_or = _atomic_function("or", "Combine the bits of a value and what is by or")
+atomic_xor = _atomic_function("xor", "Combine the bits of a value and what is by xor")
+atomic_xchg = _atomic_function("xchg", "Put a value in place of what is")

@@ -18,7 +18,6 @@ from minijax.kernels.mosaic.shapes import reshaped
 from minijax.primitives.reduce import reductions
 
 _float32 = np.dtype(np.float32)
-_int32 = np.dtype(np.int32)
 
 
 def _joined(values: Sequence[Any], axis: int) -> Any:

@@ -17,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax.backend import hlo_parts
 from minijax.core import arithmetic as elementwise
 from minijax.core import dtypes, hlo, language, rules, shaping
 from minijax.core.partial_eval import trace_to_jaxpr
@@ -170,24 +171,23 @@ def _scatter_lowering(
         indices_are_sorted=hlo.ir.BoolAttr.get(params["indices_are_sorted"]),
         unique_indices=hlo.ir.BoolAttr.get(params["unique_indices"]),
     )
-    scalar = hlo.tensor_type((), physical.dtype)
-    body = scatter_op.update_computation.blocks.append(scalar, scalar)
-    with hlo.ir.InsertionPoint(body):
-        old, new = body.arguments
-        jaxpr, consts = params["update_jaxpr"], params["update_consts"]
+    jaxpr, consts = params["update_jaxpr"], params["update_consts"]
+
+    def combined(old: Any, new: Any) -> list[Any]:
         if jaxpr is None:
-            results = [new]
-        else:
-            program = language.ClosedJaxpr(jaxpr, consts)
-            results = lower_scalars(ctx, program, old, new)
-            used = [var for eqn in program.jaxpr.eqns for var in eqn.invars]
-            if ctx.platform == "cuda" and program.jaxpr.invars[1] not in used:
-                # A body of one operation is an atomic one on `new` for XLA, which
-                # crashes if it has none: `x.at[i].apply(double)`. `new` is zero.
-                inexact = dtypes.issubdtype(physical.dtype, np.inexact)
-                take = hlo.stablehlo.subtract if inexact else hlo.stablehlo.xor
-                results = [take(results[0], new)]
-        hlo.stablehlo.return_(results)
+            return [new]
+        results = lower_scalars(ctx, language.ClosedJaxpr(jaxpr, consts), old, new)
+        used = [var for eqn in jaxpr.eqns for var in eqn.invars]
+        if ctx.platform == "cuda" and jaxpr.invars[1] not in used:
+            # A body of one operation is an atomic one on `new` for XLA, which
+            # crashes if it has none: `x.at[i].apply(double)`. `new` is zero.
+            inexact = dtypes.issubdtype(physical.dtype, np.inexact)
+            take = hlo.stablehlo.subtract if inexact else hlo.stablehlo.xor
+            results = [take(results[0], new)]
+        return results
+
+    scalar = hlo.tensor_type((), physical.dtype)
+    hlo_parts.write_region(scatter_op, [scalar, scalar], combined)
     return scatter_op.results[0]
 
 

@@ -220,7 +220,7 @@ def _as_while(*args: Any, **params: Any) -> list[Any]:
     xss = xs if not rest else [slicing.slice_in_dim(x, *ends) for x in xs]
     if unroll != 1:
         xss = [_in_turns(x, turns, unroll) for x in xss] if turns else []
-    ys = [broadcasting.empty_of(_stacked(y, whole)) for y in y_avals]
+    ys = [broadcasting.empty_of(y.unmapped(whole, 0)) for y in y_avals]
     if turns:
         if unroll != 1:
             ys = [_in_turns(y, turns, unroll) for y in ys]
@@ -240,10 +240,6 @@ def _as_while(*args: Any, **params: Any) -> list[Any]:
 
 
 scan_p.def_lowering(lower_fun(_as_while))
-
-
-def _stacked(aval: Any, count: int) -> Any:
-    return unmapped_aval(count, 0, aval)
 
 
 def _in_turns(x: Any, turns: int, unroll: int) -> Any:
