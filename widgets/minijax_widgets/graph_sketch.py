@@ -12,7 +12,7 @@ from minijax_lab.explain.recording import count_in_words
 from minijax_widgets.frame import shape_of_type
 from minijax_widgets.glyph import Glyph, glyph, text_width
 from minijax_widgets.graph_boxes import Boxes, Group, carries, fed, first_cut
-from minijax_widgets.view import cut
+from minijax_widgets.view import cut, short_name
 
 # More inputs or outputs of the same box stand as one.
 MOST_ALIKE = 3
@@ -21,9 +21,10 @@ HEAD = 20.0
 # Between the lines that go round.
 ROUND = 16.0
 # Of a title: letters in a line at least, more in a small graph; lines, letters at most.
+# A longer name of a value is folded.
 LETTERS, SMALL_LETTERS, DOWN_LETTERS, NARROW_LETTERS = 10, 34, 30, 18
 LINES, LINE = 5, 16.0
-MOST_LETTERS = 140
+MOST_LETTERS, MOST_OF_NAME = 140, 28
 # Titles and arrows of a graph of so few nodes have more room.
 MOST_OF_SMALL = 14
 SMALL = 0.5
@@ -150,12 +151,16 @@ class Sketch:
         """Adds what comes in or goes out: a glyph with its name."""
         known = self.record.variables[variable]
         role = "constant" if known.role == "constant" else "value"
+        whole = told or self.boxes.name_of(variable)
+        shown = whole
+        if len(whole) > MOST_OF_NAME:
+            shown = short_name(whole, (self.letters or SMALL_LETTERS) - 4)
         node = Node(
-            name=told or self.boxes.name_of(variable),
+            name=shown,
             variables=[variable],
             role=role,
             type=known.type,
-            tell=f"{known.name}:{known.type}",
+            tell=f"{known.name}:{known.type}" + f"  |  {whole}" * (shown != whole),
         )
         self.add(box, name, node, [variable] if makes else [])
 

@@ -26,6 +26,8 @@ const CLASSES: Record<string, string> = { head: "mj-head-row" };
 const SEPARATOR = "  |  ";
 /** A text of fewer letters stands on one line also in a narrow page. */
 const SURE_TO_FIT = 24;
+/** A cell of a row wraps where it has more letters than its part of so many. */
+const MOST_OF_ROW = 190;
 /** So many rows around those of its step has the first picture; how high a row is. */
 const NEAR_ROWS = 32;
 const ROW = 20;
@@ -33,17 +35,11 @@ const ROW = 20;
 const LETTER = 7.8;
 
 /** Makes the lines into which a long text wraps stand right of where it begins. */
-function hang(cell: HTMLElement, pieces: Piece[]): void {
-  const text = cellText(pieces);
+function hang(cell: HTMLElement, text: string): void {
   if (text.length < SURE_TO_FIT) return;
   flag(cell, "hang");
   cell.style.removeProperty("padding-left");
   vary(cell, "hang", text.length - text.trimStart().length + 4);
-}
-
-/** Whether a cell says a size. */
-function isSized(pieces: Piece[]): boolean {
-  return pieces.some(([, role]) => role === "size");
 }
 
 /** Room for so many rows. */
@@ -529,9 +525,11 @@ export class Player {
     const { kind } = drawn.pane;
     row.c.forEach((pieces, column) => {
       const cell = element("td", column > drawn.main ? "mj-rail" : column ? "" : "mj-edge");
-      cell.toggleAttribute("data-sized", isSized(pieces));
+      flag(cell, "sized", pieces.some(([, role]) => role === "size"));
+      const text = cellText(pieces);
+      flag(cell, "long", text.length * row.c.length > MOST_OF_ROW);
       // Narrow pages show the second of two programs, the first where there is none.
-      cell.toggleAttribute("data-other", kind === "sides" && column === 1 && !!cellText(row.c[2]));
+      flag(cell, "other", column === 1 && !!cellText(row.c[2]));
       const first = column === drawn.main;
       if (first && drawn.folding[number]) {
         const fold = element("button", "mj-fold");
@@ -550,7 +548,7 @@ export class Player {
       }
       const bare = kind === "table" && row.c.length === 1 && !drawn.folds;
       if (kind === "sides" ? column : first && (kind === "listing" || kind === "code" || bare)) {
-        hang(cell, pieces);
+        hang(cell, text);
       }
       // A line without remarks has their room.
       if (row.c.length === 1) cell.colSpan = 9;

@@ -64,7 +64,7 @@ const WORDS =
  *  step changes is said of rows and of marked cells: a rule about all cells of a lit row
  *  makes a browser look at each of them at each step. */
 const WRITTEN = `
-.live{container-type:inline-size;font:13px/20px ${TEXT};color:&text;
+.live{container-type:inline-size;font:13px/20px ${TEXT};color:&text;overflow-wrap:anywhere;
 |&base;padding:8px clamp(4px,10% - 28px,12px);$4px;outline-offset:2px;text-align:left}
 ?*{box-sizing:border-box}
 .live:focus-visible,?:is(button,input,.pane,tr):focus-visible{outline:2px solid &value;outline-offset:2px}
@@ -73,7 +73,7 @@ const WRITTEN = `
 .still .head{flex:220px;margin:0}
 .still .bar{margin:0;flex:none}
 .still .gap{<none}
-.still .where{min-width:0;flex:none}
+.still .where{flex:none}
 .head{font:600 15px/22px ${TEXT};margin:0 0 8px}
 .bar{<flex;flex-wrap:wrap;gap:4px;align-items:center;margin:0 0 8px}
 .bar :is(button,select,[type=search]){font:inherit;color:&text;
@@ -96,7 +96,6 @@ accent-color:&value;|transparent}
 .pane{min-width:0;flex:none;|&base;$4px;max-height:max(480px,100vh - 200px);
 overflow:auto;position:relative}
 .pane:not(:only-child){max-height:max(300px,66vh)}
-.head,.title,.detail,.strip{overflow-wrap:anywhere}
 .title{font-weight:600;color:&constant;padding:0 8px;position:sticky;top:0;left:0;z-index:1;
 |&base}
 ?#table{border-collapse:collapse;border:0;margin:0;font:13px/20px ${CODE};width:100%;
@@ -118,17 +117,16 @@ position:sticky;left:0;|inherit}
 ?#prose '{_nowrap;color:&constant}
 ?#sides :is(td,th):nth-child(n+2){width:50%}
 ?#sides th:nth-child(n+2){max-width:0}
-?#table:not(.code,.sides) td.rail:last-child{_normal}
 ?:is(##plain,#listing) td.rail:last-child{min-width:calc(&last + 20px)}
 ?#plain ':not(:only-child){min-width:min(&first,52ch,max(24cqw,26ch,100cqw - &rest))}
-?#listing ',?#code td:nth-child(2),?#sides td:nth-child(n+2),?#plain '{
-_pre-wrap;overflow-wrap:anywhere}
+?#plain .long{min-width:calc(44cqw - 18ch)}
+?#listing ',?#plain ',?#code td+td,?#sides td+td,?td.rail:last-child,?#plain .long{_pre-wrap}
 ?#listing ':not(:only-child){width:&first}
 
 ?#table td.hang{--mj-i:min(&hang*1ch,40cqw);padding-left:calc(var(--mj-at,8px) + &i);
 text-indent:calc(-1*&i)}
 ?.changed{|&residual-wash;$3px;box-shadow:0 0 0 1px &residual}
-?#table td[data-sized]{text-align:right}
+?#table td.sized{text-align:right}
 ?^later :not(mark){color:&constant}
 ?^later svg{opacity:.6}
 ?#table ^line:nth-child(n){|oklch(&ground &hue)}
@@ -246,7 +244,7 @@ div.map{position:sticky;bottom:0;left:0;height:0}
 ?mark{transition:background 160ms ease-out}}
 @media print{.pane{max-height:none!important;overflow:visible}?:is(button,select,input,.map,.axes){<none}
 ?svg.scene{max-width:100%;overflow:clip}.title{position:static;break-after:avoid}?#table:not(.code) :is(td,th){width:auto}
-?td+td:not([data-sized]){min-width:0!important;_pre-wrap}}
+?td+td:not(.sized){min-width:0!important;_pre-wrap;overflow-wrap:break-word}}
 @container (min-width:641px) and (max-width:820px){?##plain :is(td,th):nth-child(2):nth-last-child(2){width:auto;_pre-wrap;min-width:calc(&middle + 20px)}}
 @container (max-width:640px){
 ?#tiles tr{<block}
@@ -255,7 +253,7 @@ div.map{position:sticky;bottom:0;left:0;height:0}
 .handle,.gap{<none}
 .bytes{--mj-pixel:.5px}
 .pane{max-height:max(360px,56vh)}
-?#table td{_pre-wrap;overflow-wrap:anywhere}
+?#table td{_pre-wrap}
 ?#code '{_pre}
 ?td .chip{_normal}
 ?td .size{_nowrap}
@@ -265,13 +263,13 @@ div.map{position:sticky;bottom:0;left:0;height:0}
 ?#grid tr{<grid;grid-template-columns:subgrid;grid-column:1/-1}
 ?##grid :is(td,th){width:auto;min-width:0}
 ?##grid td+td{overflow-wrap:break-word}
-?##grid td[data-sized]{min-width:auto}
+?##grid td.sized{min-width:auto}
 ?#table td.rail:empty{<none}
 ?#grid td:only-child{grid-column:1/-1}
 ?#plain td.rail:last-child:nth-child(n+3){grid-column:1/-1;padding-left:4ch}
 ?#prose{grid-template-columns:fit-content(42%) minmax(0,1fr)}
 ?#prose tr:not(.head-row) '{_normal}
-?#sides td[data-other]{<none}
+?#sides td.other{<none}
 ?#sides td:nth-child(n+2){grid-column:2/-1}
 ?#table:not(.sized) thead{<none}
 ?#grid thead{<contents}
