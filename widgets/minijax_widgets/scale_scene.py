@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from minijax_lab.explain.scale import SPARE, Owner, Plan, ScaleRecording
 from minijax_lab.explain.tree import size_in_words
 from minijax_widgets.glyph import Drawn, rect, words
+from minijax_widgets.placement_scene import ink_of
 from minijax_widgets.roofline_scene import flops_in_words, seconds_in_words
 from minijax_widgets.scene import Scene, text_width
 
@@ -95,7 +96,8 @@ class Drawing:
                 f"{each.opcode} {each.runs:,} x" for each in kinds if each.bytes
             )
             said = f"over {axes}: {size_in_words(size)} ({told})"
-            parts.append(Part(size, "mesh", axes, said))
+            ink = ink_of(plan.mesh, axes)  # one axis in its colour, as where it cuts
+            parts.append(Part(size, "mesh" if ink == "text" else ink, axes, said))
         return parts
 
     def seconds(self, plan: Plan) -> list[Part]:
