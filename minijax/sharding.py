@@ -7,7 +7,7 @@ from minijax.programs.sharding.contexts import (
     get_abstract_mesh, get_mesh, set_mesh, use_abstract_mesh,
 )
 from minijax.programs.sharding.reshard import auto_axes, explicit_axes, reshard
-from minijax.programs.sharding.types_on_meshes import ManualAxisType
+from minijax.support.devices.mesh import ManualAxisType
 from minijax.support.devices.mesh import AbstractDevice, AbstractMesh, AxisType, Mesh
 from minijax.support.devices.partition_spec import P, PartitionSpec
 from minijax.support.devices.shardings import (

@@ -17,7 +17,6 @@ from minijax.core import jit as pjit
 from minijax.core.errors import api_boundary
 from minijax.core.events import Hook
 from minijax.core.jit import JitFunction
-from minijax.core.language import AbstractValue
 from minijax.core.signatures import JitOptions, argnums_tuple, check_callable, wraps
 from minijax.core.trees import tree_unflatten
 from minijax.support import user_source
@@ -215,21 +214,11 @@ def make_jaxpr(
             entitle(closed.jaxpr, title)
         if not return_shape:
             return closed
-        shapes = list(map(struct_of, closed.out_avals))
+        shapes = list(map(ShapeDtypeStruct.of, closed.out_avals))
         return closed, tree_unflatten(traced.out_tree, shapes)
 
     jaxpr_maker.__module__ = "minijax"
     return jaxpr_maker
-
-
-def struct_of(aval: AbstractValue) -> ShapeDtypeStruct:
-    """Shape and dtype of a type, and how it is cut over a mesh of Explicit axes."""
-    cut = aval.cut
-    if cut is not None and not cut.mesh._any_axis_explicit:
-        cut = None
-    return ShapeDtypeStruct(
-        aval.shape, aval.dtype, sharding=cut, weak_type=aval.weak_type
-    )
 
 
 @api_boundary
@@ -241,7 +230,7 @@ def eval_shape(fun: Callable, *args: Any, **kwargs: Any) -> Any:
     """
     check_callable(fun, "eval_shape")
     traced, _ = JitFunction(fun, JitOptions()).trace_call(args, kwargs)
-    shapes = list(map(struct_of, traced.closed.out_avals))
+    shapes = list(map(ShapeDtypeStruct.of, traced.closed.out_avals))
     return tree_unflatten(traced.out_tree, shapes)
 
 

@@ -21,7 +21,6 @@ from minijax.backend import executables, unoptimized
 from minijax.backend.build_settings import BuildSettings
 from minijax.compile import cross_compiling, tokens
 from minijax.compile.compiler_options import check_options
-from minijax.compile.jit_api import struct_of
 from minijax.compile.placing import buffer_on, device_put
 from minijax.core import compiler, dispatch, errors, language, lowering, runtime
 from minijax.core import jit as pjit
@@ -126,7 +125,7 @@ class Traced(_Stage):
     @property
     def out_info(self) -> Any:
         """The result's tree of `ShapeDtypeStruct`s."""
-        shapes = list(map(struct_of, self.jaxpr.out_avals))
+        shapes = list(map(ShapeDtypeStruct.of, self.jaxpr.out_avals))
         return tree_unflatten(self.out_tree, shapes)
 
     @property

@@ -451,7 +451,11 @@ def batched(
             "in_axes of vmap: mapped axes must be cut the same, over the same mesh "
             f"axes, got {cuts}. Bring the arguments to one sharding with `reshard`."
         )
-    axis_data = AxisData(name, size, spmd_name, next(iter(cuts), None))
+    cut = next(iter(cuts), None)
+    if cut is not None and spmd_name is not None:
+        cut.check_batch_name(spmd_name)
+        spmd_name = None  # the types say it
+    axis_data = AxisData(name, size, spmd_name, cut)
     flat = FlatFunction(lambda args, kwargs: fun(*args, **kwargs), in_tree)
     outputs, out_dims = batching.batch(flat, axis_data, leaves, dims)
     signatures.check_outputs(outputs, flat.out_tree, signatures.fun_name(fun), "vmap")

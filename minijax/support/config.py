@@ -351,12 +351,19 @@ high_dynamic_range_gumbel = _traced(
 softmax_custom_jvp = _traced(
     "softmax_custom_jvp", False, "Give softmax its own, more stable derivative rule."
 )
+auto_pcast = _traced(
+    "auto_pcast", True, "Mark values in `shard_map` as varying where operands need it."
+)
+remove_size_one_mesh_axis_from_type = _traced(
+    "remove_size_one_mesh_axis_from_type",
+    False,
+    "Leave mesh axes of size one out of types.",
+)
 no_execution = _traced("no_execution", False, "Raise when a program runs.")
 
 # JAX's flags that take their default only, and why.
 _FIXED = {
     "allow_f16_reductions": "sums over 16-bit floats never raise.",
-    "auto_pcast": "values are always marked where an operation needs it.",
     "check_static_indices": "indices out of bounds are clamped, filled or dropped.",
     "disable_bwd_checks": "a cotangent of another shape would go on unnoticed.",
     "eager_constant_folding": "each operation of a function becomes an equation.",
@@ -364,22 +371,19 @@ _FIXED = {
     "log_checkpoint_residuals": "`ad_checkpoint.print_saved_residuals` shows them.",
     "mutable_array_checks": "refs that alias are always refused.",
     "pallas_use_mosaic_gpu": "kernels for GPUs are lowered to Triton.",
-    "remove_size_one_mesh_axis_from_type": "types name axes of every size.",
     "traceback_in_locations_limit": "a location holds the user's ten innermost frames.",
     "tracer_error_num_traceback_frames": "messages name the tracer's line.",
     "use_shardy_partitioner": "XLA's other partitioner, GSPMD, is not used.",
 }
 _NUMBERS = {"traceback_in_locations_limit": 100, "tracer_error_num_traceback_frames": 5}
 _OFF = {"check_static_indices", "disable_bwd_checks", "eager_constant_folding"}
-_OFF |= {"log_checkpoint_residuals", "remove_size_one_mesh_axis_from_type"}
+_OFF |= {"log_checkpoint_residuals"}
 _OFF |= {"pallas_use_mosaic_gpu"}  # JAX's default is True
 _fixed = {
     name: _flag(name, _NUMBERS.get(name, name not in _OFF), why, refused=why)
     for name, why in _FIXED.items()
 }
 allow_f16_reductions = _fixed["allow_f16_reductions"]
-auto_pcast = _fixed["auto_pcast"]
-remove_size_one_mesh_axis_from_type = _fixed["remove_size_one_mesh_axis_from_type"]
 
 # These act outside programs: no cache depends on them.
 no_tracing = _flag("no_tracing", False, "Raise when a function is traced.")

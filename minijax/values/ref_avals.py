@@ -15,6 +15,7 @@ import numpy as np
 from minijax.core import avals, dtypes
 from minijax.core.state import state
 from minijax.support.devices.layouts import Format, Layout
+from minijax.support.devices.mesh import ManualAxisType
 from minijax.support.devices.shardings import NamedSharding, PartitionSpec, Sharding
 
 
@@ -108,7 +109,7 @@ class ShapeDtypeStruct:
     In JAX: `jax.ShapeDtypeStruct`.
     """
 
-    __slots__ = ("shape", "dtype", "format", "weak_type")
+    __slots__ = ("shape", "dtype", "format", "weak_type", "manual_axis_type")
 
     def __init__(
         self,
@@ -117,7 +118,13 @@ class ShapeDtypeStruct:
         *,
         sharding: Any = None,
         weak_type: bool = False,
+        manual_axis_type: ManualAxisType | None = None,
     ):
+        if not isinstance(manual_axis_type, ManualAxisType | None):
+            raise TypeError(
+                "ShapeDtypeStruct: manual_axis_type is a `sharding.ManualAxisType`, "
+                f"got {manual_axis_type!r} of type {type(manual_axis_type).__name__}."
+            )
         if dtype is None:
             raise ValueError("ShapeDtypeStruct: dtype must be specified.")
         if isinstance(sharding, PartitionSpec):
@@ -144,6 +151,7 @@ class ShapeDtypeStruct:
             sharding if isinstance(sharding, Format) else Format(None, sharding)
         )
         self.weak_type = weak_type
+        self.manual_axis_type = manual_axis_type
 
     @classmethod
     def like(cls, x: Any) -> ShapeDtypeStruct:
@@ -158,8 +166,22 @@ class ShapeDtypeStruct:
             )
         place = None if hasattr(x, "_error_repr") else x  # a tracer has a type only
         committed = getattr(place, "committed", True)
-        sharding = getattr(place, "sharding", aval.cut) if committed else None
-        return cls(aval.shape, aval.dtype, sharding=sharding, weak_type=aval.weak_type)
+        struct = cls.of(aval)
+        sharding = getattr(place, "sharding", struct.sharding) if committed else None
+        kind = struct.manual_axis_type
+        kind = None if kind == ManualAxisType() else kind
+        return struct.update(sharding=sharding, manual_axis_type=kind)
+
+    @classmethod
+    def of(cls, aval: Any) -> ShapeDtypeStruct:
+        """The struct of a type, with its cut over a mesh of Explicit or Manual axes."""
+        cut, kind = aval.cut, None
+        if state.manual_mesh is not None:
+            cut, kind = aval.sharding, aval.manual_axis_type
+        elif cut is not None and not cut.mesh._any_axis_explicit:
+            cut = None
+        place = {"sharding": cut, "manual_axis_type": kind}
+        return cls(aval.shape, aval.dtype, weak_type=aval.weak_type, **place)
 
     sharding = property(lambda self: self.format.sharding)
     ndim = property(lambda self: len(self.shape))
@@ -179,7 +201,9 @@ class ShapeDtypeStruct:
 
     def update(self, **changes: Any) -> ShapeDtypeStruct:
         """The same struct with some of shape, dtype, sharding, weak_type changed."""
-        fields = {"sharding": self.format, "weak_type": self.weak_type, **changes}
+        kind = self.manual_axis_type
+        fields = {"sharding": self.format, "manual_axis_type": kind, **changes}
+        fields.setdefault("weak_type", self.weak_type)
         shape, dtype = fields.pop("shape", self.shape), fields.pop("dtype", self.dtype)
         return ShapeDtypeStruct(shape, dtype, **fields)
 
@@ -188,13 +212,16 @@ class ShapeDtypeStruct:
         sharding = "" if place is None else f", sharding={place}"
         sharding += "" if layout is None else f", format={layout}"
         weak = ", weak_type=True" if self.weak_type else ""
+        kind = self.manual_axis_type
+        weak += "" if kind is None else f", manual_axis_type={kind}"
         return (
             f"ShapeDtypeStruct(shape={self.shape}, dtype={self.dtype.name}"
             f"{sharding}{weak})"
         )
 
     def _key(self) -> tuple:
-        return (self.shape, self.dtype, self.format, self.weak_type)
+        kind = self.weak_type, self.manual_axis_type
+        return (self.shape, self.dtype, self.format, *kind)
 
     def __eq__(self, other: Any) -> bool:
         return isinstance(other, ShapeDtypeStruct) and self._key() == other._key()

@@ -91,8 +91,6 @@ def sharding_text(sharding: Any) -> str:
     if not hasattr(sharding, "spec"):
         return re.sub(r"\(.*", "", text)
     parts = list(sharding.spec.partitions)
-    while parts and parts[-1] is None:
-        parts.pop()
     spec = f"P({', '.join(map(repr, parts))})"
     ids = [device.id for device in sharding.mesh.devices.flat]
     return f"{spec} over {dict(sharding.mesh.shape)} of {ids}"

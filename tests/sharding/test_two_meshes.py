@@ -8,4 +8,4 @@ from tests.sharding.test_automatic import compare
 
 @pytest.mark.parametrize("name", two_meshes.CASES)
 def test_as_in_jax(results, name):
-    compare(results[name]["minijax"], results[name]["jax"])
+    compare(results[name]["minijax"], results[name]["jax"], False)

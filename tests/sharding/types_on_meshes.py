@@ -145,6 +145,59 @@ def manual_axis_types(lib):
     ]
 
 
+def _structs(lib, kind):
+    """What structs tell and take, inside of a `shard_map`, as texts."""
+    found = []
+    lax, mj, struct = lib.lax, lib.mj, lib.mj.ShapeDtypeStruct
+    mesh = lib.make_mesh((4, 2), "xy", kind)
+
+    def same(x):
+        return x
+
+    def body(part):
+        addends = lax.pcast(part, "x", to="unreduced")
+        for value in (part, addends, lax.psum(part, "x"), lib.jnp.ones(3)):
+            one = struct.like(value)
+            found.extend([one, one.manual_axis_type, one.update(dtype="int32")])
+            found.extend([one == struct(one.shape, one.dtype), one == one.update()])
+            found.append(mj.eval_shape(same, value))
+            found.append(mj.eval_shape(same, one))
+            found.append(mj.jit(same).eval_shape(value))
+            found.append(mj.make_jaxpr(same)(one))
+        varying = struct.like(part)
+        found.append(mj.eval_shape(lambda q: (q, lax.psum(q, "x")), varying))
+        found.append(mj.make_jaxpr(lambda q: q + part)(varying))
+        found.append(mj.typeof(lib.jnp.ones_like(varying)))
+        return part
+
+    with lib.mj.set_mesh(mesh):
+        mapped = lib.mj.shard_map(body, in_specs=lib.P("x"), out_specs=lib.P("x"))
+        lib.mj.jit(mapped)(lib.put(lib.numbers(8, 2), "x", mesh=mesh))
+    return list(map(str, found))
+
+
+@case
+def structs_in_shard_map(lib):
+    return _structs(lib, lib.auto) + _structs(lib, lib.explicit)
+
+
+@case
+def structs_of_varying_values(lib):
+    kind = lib.sharding.ManualAxisType
+    one = lib.mj.ShapeDtypeStruct(
+        (2,), "float32", manual_axis_type=kind(varying=frozenset("x"))
+    )
+    other = one.update(manual_axis_type=kind())
+    found = [one, other, one.update(shape=(3,)), one.update(manual_axis_type=None)]
+    found += [one == other, hash(one) == hash(other), one == one.update()]
+    return list(map(str, found))
+
+
+@case
+def structs_of_no_manual_type(lib):
+    return lib.mj.ShapeDtypeStruct((2,), "float32", manual_axis_type=frozenset("x"))
+
+
 @case
 def manual_axis_twice(lib):
     return lib.sharding.ManualAxisType(varying=frozenset("x"), reduced=frozenset("x"))

@@ -29,6 +29,7 @@ from minijax.primitives.parallel.variation import (
     axis_size,
     check_bound,
     check_one_kind,
+    in_types,
     moved,
     staging_of_collective,
     unreduced_psum_p,
@@ -203,8 +204,10 @@ def psum(x: Any, axis_name: Axes, *, axis_index_groups: Any = None) -> Any:
     A Python number counts once for each index of the axes: `psum(1, "i")` is its size.
     Raises NameError for a name that no `vmap` or `shard_map` binds.
     """
-    check_one_kind(x, axis_name, "psum")
-    names = _reduced(axis_name)
+    check_one_kind(x, in_types(names_of(axis_name)), "psum")
+    names = in_types(_reduced(axis_name))
+    if not names:
+        return x
     groups = _groups(axis_index_groups)
     size = _group_size(_named(names), groups)
 
@@ -598,10 +601,11 @@ def psum_scatter(
     The part is a slice of `scatter_dimension`, whose size must be that of the axis (or,
     with `tiled`, a multiple of it).
     """
-    if not _no_list(axis_name, everywhere=True):
+    names = in_types(_no_list(axis_name, everywhere=True))
+    if not names:
         return x
-    check_one_kind(x, axis_name, "psum_scatter")
-    along = _exchanged_along(axis_name, axis_index_groups, tiled)
+    check_one_kind(x, names, "psum_scatter")
+    along = _exchanged_along(names, axis_index_groups, tiled)
     return _of_each(reduce_scatter_p, x, scatter_dimension=scatter_dimension, **along)
 
 

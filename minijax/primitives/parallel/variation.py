@@ -73,6 +73,12 @@ def in_mesh_order(axes: Iterable[Hashable]) -> Names:
     return tuple(name for name in state.axis_env.axis_names() if name in wanted)
 
 
+def in_types(axes: Iterable[Hashable]) -> Names:
+    """Those of some axes that types name on the mesh in use."""
+    mesh = state.abstract_mesh
+    return tuple(axes) if mesh is None else mesh.in_types(axes)
+
+
 # ----------------------------------------------------------------------------------
 # Casts, which move no data, and sums
 # ----------------------------------------------------------------------------------
@@ -124,7 +130,7 @@ def moved(aval: ShapedArray, axes: Names, name: str, move: Move) -> ShapedArray:
         sets[source] -= set(axes)
     if target in sets:
         sets[target] |= set(axes)
-    vma, *words = sets.values()
+    vma, *words = (frozenset(in_types(names)) for names in sets.values())
     cut = aval.cut
     if tuple(words) != words_of(aval):
         mesh = state.abstract_mesh  # of the shard_map
@@ -237,7 +243,14 @@ def staging_of_collective(
                 f"{aval.str_short()} and axes={tuple(axes)}."
             )
         missing = [axis for axis in axes if axis not in aval.vma]
-        if missing:
+        invariant = primitive.name == "all_gather_invariant"  # JAX takes all there
+        if missing and not state.auto_pcast and not invariant:
+            raise errors.value_error(
+                f"Collective {primitive} must be applied to a device-varying type, but "
+                f"got {aval.str_short()} over axis name {tuple(axes)}. Mark it: "
+                "`lax.pcast(x, axes, to='varying')`."
+            )
+        if missing and state.auto_pcast:
             marked = pvary_p.bind(args[0], axes=tuple(missing))
             return primitive.bind(marked, **params)
         if sum_name == "psum" and axes == list(params["axes"]):

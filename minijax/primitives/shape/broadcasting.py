@@ -18,6 +18,7 @@ from minijax.backend import buffer_copies, hlo_parts
 from minijax.core import arithmetic as elementwise
 from minijax.core import dtypes, hlo, rules, shaping
 from minijax.core.array import Array, put, wrap_as
+from minijax.core.avals import shaped_abstractify
 from minijax.core.language import (
     Primitive,
     ShapedArray,
@@ -38,6 +39,7 @@ from minijax.primitives.shape.casting import asarray
 from minijax.support import element_types
 from minijax.support.devices.shardings import NamedSharding, Sharding
 from minijax.values.concrete import concrete_or_error
+from minijax.values.ref_avals import ShapeDtypeStruct
 
 # ----------------------------------------------------------------------------------
 # Repeating
@@ -221,9 +223,11 @@ _fast_fills = (int, float, bool)
 
 
 def _varying_like(x: Any, filled: Any) -> Any:
-    """The array, varying over the mesh axes over which a tracer `x` does."""
-    for extension in type_extensions.values() if isinstance(x, Tracer) else ():
-        filled = extension.zeros(x.aval, filled)
+    """The array, varying over the mesh axes over which a tracer or struct does."""
+    if state.auto_pcast and isinstance(x, (Tracer, ShapeDtypeStruct)):
+        aval = shaped_abstractify(x)
+        for extension in type_extensions.values():
+            filled = extension.zeros(aval, filled)
     return filled
 
 

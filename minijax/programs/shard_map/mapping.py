@@ -19,7 +19,12 @@ from minijax.core import errors, language, partial_eval, signatures, trees
 from minijax.core.errors import api_boundary
 from minijax.core.signatures import check_callable, fun_name
 from minijax.core.state import state
-from minijax.primitives.parallel.variation import in_mesh_order, varied, words_over
+from minijax.primitives.parallel.variation import (
+    in_mesh_order,
+    in_types,
+    varied,
+    words_over,
+)
 from minijax.programs.control_flow.operands import merge
 from minijax.programs.shard_map.parts import parts_trace
 from minijax.programs.shard_map.primitive import (
@@ -30,7 +35,7 @@ from minijax.programs.shard_map.primitive import (
 )
 from minijax.programs.shard_map.varying import pcast
 from minijax.programs.sharding.contexts import get_abstract_mesh
-from minijax.programs.sharding.cuts import axes_in, cut_along, cut_of
+from minijax.programs.sharding.cuts import axes_in, cut_along, cut_in_type, cut_of
 from minijax.support.devices.shardings import (
     AbstractMesh,
     AxisType,
@@ -379,7 +384,7 @@ class _Mapping(NamedTuple):
         count = len(self.mesh.axis_names)
         whole = self.mesh.are_all_axes_explicit and len(self.manual) == count
         for path, aval, spec in zip(paths, avals, specs):
-            wanted = [spec.axes(dimension) or None for dimension in range(aval.ndim)]
+            wanted = cut_in_type(spec, self.mesh, aval.ndim)
             found = cut_along(aval, self.manual)
             unreduced, reduced = words = words_over(aval, self.manual)
             if words != (spec.unreduced, spec.reduced) or (whole and wanted != found):
@@ -427,7 +432,9 @@ def _varying_as(value: Any, spec: PartitionSpec) -> Any:
     The mark tells the gradient that all devices' cotangents add up. Addends that
     `out_specs` promises are made of a value that varies.
     """
-    value = varied(value, axes_of(spec))
+    if not state.auto_pcast:
+        return value
+    value = varied(value, in_types(axes_of(spec)))
     there, _ = words_over(language.get_aval(value), spec.unreduced)
     lacking = spec.unreduced - there
     return pcast(value, in_mesh_order(lacking), to="unreduced")

@@ -82,7 +82,7 @@ def _scaled(aval: Any, spec: PartitionSpec, mesh: Any, grow: bool) -> tuple:
 
 def part_type(aval: Any, spec: Any, mesh: Any, checked: bool, manual: frozenset) -> Any:
     """The type of one device's part of an array."""
-    vma = aval.vma | set(axes_of(spec)) if checked else frozenset()
+    vma = aval.vma | set(mesh.in_types(axes_of(spec))) if checked else frozenset()
     shape = _scaled(aval, spec, mesh, grow=False)
     inside = mesh.abstract_mesh.update_axis_types(
         dict.fromkeys(manual, AxisType.Manual)
@@ -398,9 +398,15 @@ def _transpose(cts, *args, **params) -> None:
             [() if checked else _unnamed(spec, params) for spec in answer_specs],
         )
     given, given_specs = [], []
-    for ct, spec in zip(cts, outs):
+    for ct, spec, aval in zip(cts, outs, closed.out_avals):
         if type(ct) is Zero:
             continue
+        if checked and not {*mesh.in_types(axes_of(spec))} <= aval.vma:
+            raise ValueError(
+                f"a shard_map's result of type {aval.str_short()} has a cotangent that "
+                f"varies over {axes_of(spec)}, as out_specs={spec}. Mark the result: "
+                "`lax.pcast(x, axes, to='varying')`."
+            )
         spec = spec.dual()
         copies = math.prod(sizes[name] for name in _unnamed(spec, params))
         if not checked and copies > 1:

@@ -33,6 +33,7 @@ from minijax.primitives.parallel.variation import (
     CASTS,
     check_bound,
     in_mesh_order,
+    in_types,
     kind_over,
     varied,
     varying,
@@ -57,7 +58,8 @@ class manual_scope(ExitStack):
         self.inside = mesh.abstract_mesh.update_axis_types(kinds)
         self.axes = [(name, sizes[name]) for name in mesh.axis_names if name in axes]
         kept = tuple(name for name in state.varying_axes if name not in axes)
-        self.varying = (*kept, *(name for name, _ in self.axes)) if checked else ()
+        shown = mesh.in_types(name for name, _ in self.axes)
+        self.varying = (*kept, *shown) if checked else ()
 
     def __enter__(self) -> None:  # type: ignore[override]
         entering = _entering if self.varying else None
@@ -96,7 +98,7 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
             f"axis_name={axis_name} must be a tuple or a str: pcast takes mesh axes in "
             "an order."
         )
-    names = names_of(axis_name)
+    names = in_types(names_of(axis_name))
     if to not in ("varying", "unreduced", "reduced"):
         raise errors.value_error(
             f"pcast got to={to!r}; it may be 'varying', 'unreduced' or 'reduced'. A "
@@ -140,6 +142,8 @@ class Varying(TypeExtension):
         vma = frozenset().union(*(getattr(a, "vma", frozenset()) for a in avals))
         if not vma or not _joins_axes(primitive):
             return out
+        if not state.auto_pcast:
+            _check_equal(primitive, avals)
         if primitive.name in _REDUCING:
             vma -= set(params.get("axes") or names_of(params["axis_name"]))
         if isinstance(out, (list, tuple)):
@@ -157,6 +161,17 @@ def _joins_axes(primitive: Primitive) -> bool:
     return name not in _OWN_TYPES and all_primitives.get(name) is primitive
 
 
+def _check_equal(primitive: Primitive, avals: Sequence[Any]) -> None:
+    """ValueError for operands that vary over different axes."""
+    found = [a.vma for a in avals if isinstance(a, ShapedArray)]
+    if len({*found}) > 1:
+        raise errors.value_error(
+            f"Primitive {primitive} requires varying manual axes to match, but got "
+            f"{found}. Mark the others, `lax.pcast(x, axes, to='varying')`, or leave "
+            "the flag jax_auto_pcast on."
+        )
+
+
 def _varying_type(aval: Any, vma: frozenset) -> Any:
     return aval.update(vma=vma) if isinstance(aval, ShapedArray) else aval
 
@@ -169,6 +184,8 @@ def _varying_type(aval: Any, vma: frozenset) -> Any:
 def _entering(primitive: Primitive, args: Sequence[Any], params: Any) -> Sequence[Any]:
     """The operands of an equation, marked as varying over the axes that it needs."""
     wanted: list[frozenset]
+    if not state.auto_pcast:
+        return args
     if primitive.name in ("jit", "scan"):  # as their programs take them
         wanted = [
             getattr(aval, "vma", frozenset()) for aval in params["jaxpr"].in_avals

@@ -18,7 +18,7 @@ from minijax.programs.sharding.contexts import (
     mesh_of_constraints,
     sharding_of,
 )
-from minijax.programs.sharding.cuts import cut_of
+from minijax.programs.sharding.cuts import cut_along, cut_in_type, cut_of
 from minijax.programs.sharding.unreduced import words_of
 from minijax.support.devices.mesh import AbstractMesh, entered_mesh
 from minijax.support.devices.partition_spec import check_batch_axes
@@ -155,10 +155,9 @@ def _check_lies_on(own: Any, sharding: NamedSharding) -> None:
 
 def _check_same(aval: Any, sharding: NamedSharding) -> None:
     """AssertionError unless the type is cut as the constraint demands."""
-    own = cut_of(aval)
-    spec = sharding.spec.partitions
+    own, wanted = cut_of(aval), cut_in_type(sharding.spec, sharding.mesh, aval.ndim)
     told = PartitionSpec(*own) if aval.cut is None else aval.cut.spec
-    if any(words_of(aval)) or own != (*spec, *(None,) * (aval.ndim - len(spec))):
+    if any(words_of(aval)) or cut_along(aval, sharding.mesh.axis_names) != wanted:
         error = AssertionError(
             "`with_sharding_constraint` acts as an assert when all axes of mesh are of "
             f"type `Explicit`. The array sharding: {told} did not match the sharding "

@@ -80,6 +80,11 @@ def cut_along(aval: Any, axes: Iterable[Any]) -> list[Any]:
     ]
 
 
+def cut_in_type(spec: Any, mesh: Any, rank: int) -> list[Any]:
+    """The cut in the type of an array that lies so on a mesh of Explicit axes."""
+    return [mesh.in_types(spec.axes(d)) or None for d in range(rank)]
+
+
 def _mesh_of(avals: Types) -> Any:
     return next(aval.cut.mesh for aval in avals if aval.cut is not None)
 

@@ -83,14 +83,15 @@ def as_type(
         if part is PartitionSpec.UNCONSTRAINED:
             part = None
         names = [n for n in cuts.axes_in(part) if kinds[n] is AxisType.Explicit]
-        parts.append(tuple(names) or None)
-    manual = words[0] | words[1] <= {*mesh.manual_axes}
+        parts.append(mesh.in_types(names) or None)
+    unreduced_, reduced = (frozenset(mesh.in_types(names)) for names in words)
+    manual = unreduced_ | reduced <= {*mesh.manual_axes}
     if not manual and not mesh.are_all_axes_explicit:
         raise NotImplementedError(
             f"types that are unreduced or reduced need a mesh of Explicit axes, got "
             f"{mesh}. Make the others Explicit, or reshard to a spec without the words."
         )
-    spec = PartitionSpec(*parts, unreduced=words[0], reduced=words[1])
+    spec = PartitionSpec(*parts, unreduced=unreduced_, reduced=reduced)
     return sharding_in_type(mesh, spec)
 
 
@@ -111,7 +112,18 @@ def typed(aval: Any, sharding: Any) -> Any:
 
 
 def _struct_aval(struct: ShapeDtypeStruct) -> Any:
-    return _moved(struct_aval(struct), struct.sharding)
+    aval, kind = struct_aval(struct), struct.manual_axis_type
+    if kind is None:
+        return _moved(aval, struct.sharding)
+    mesh = getattr(struct.sharding, "mesh", empty_abstract_mesh).abstract_mesh
+    words = kind.unreduced, kind.reduced
+    if not kind.varying.union(*words) <= {*mesh.manual_axes}:
+        raise errors.value_error(
+            f"{struct} names axes that are not Manual in its sharding. Inside of "
+            "`shard_map`, give it `sharding=minijax.typeof(x).sharding`."
+        )
+    cut = as_type(mesh, struct.sharding.spec.partitions, words)
+    return aval.update(vma=kind.varying, sharding=cut)
 
 
 enter(aval_of_description, ShapeDtypeStruct, _struct_aval)

@@ -419,13 +419,12 @@ class PartitionedProgram(LibraryProgram):
         self.in_shardings = _completed(
             ins, executables.parameter_shardings(executable), placement
         )
-        self.out_shardings = _completed(
-            outs, executables.output_shardings(executable), placement
-        )
-        self.out_shardings = [
-            full_spec(_on_mesh_of(aval, one, placement), aval)
-            for one, aval in zip(self.out_shardings, self.out_avals)
-        ]
+        self.out_shardings = []
+        found = _completed(outs, executables.output_shardings(executable), placement)
+        for asked, one, aval in zip(outs, found, self.out_avals):
+            if asked is None:
+                one = _reworded(one, aval, ins, lowered, placement)
+            self.out_shardings.append(_on_mesh_of(aval, one, placement))
         self.placed: list[Any] = list(self.out_shardings)
         if not committed:
             (device,) = placement.devices
@@ -513,6 +512,27 @@ def _completed(
         told(of_xla, placement) if one is None else one
         for one, of_xla in zip(given, chosen, strict=True)
     ]
+
+
+def _reworded(
+    sharding: Any, aval: Any, ins: Sequence[Any], lowered: Any, placement: Placement
+) -> Any:
+    """XLA's choice for a result, in the words of another sharding that cuts alike.
+
+    `P("x", None)` is `P("x")`. The other is that of the result's type where this names
+    axes, or else that of the first argument, if it has the rank of the result.
+    """
+    rank, cut = getattr(aval, "ndim", None), getattr(aval, "cut", None)
+    other = ins[0] if ins else None
+    if cut is not None and cut.mesh._any_axis_explicit:
+        other = NamedSharding(_with_devices(cut.mesh, placement), cut.spec)
+    elif not isinstance(other, NamedSharding):
+        return sharding
+    elif other.mesh.are_all_axes_explicit:
+        return full_spec(sharding, aval)
+    elif rank != lowered.in_avals[lowered.kept[0]].ndim:
+        return sharding
+    return other if sharding.is_equivalent_to(other, rank) else sharding
 
 
 def _on_mesh_of(aval: Any, sharding: Any, placement: Placement) -> Any:

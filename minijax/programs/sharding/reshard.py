@@ -13,8 +13,9 @@ from minijax.core import api, errors, language
 from minijax.core.array import Array
 from minijax.core.language import Primitive, ShapedArray, get_aval, register
 from minijax.core.rules import def_linear, instantiate
+from minijax.core.state import state
 from minijax.core.trees import tree_flatten
-from minijax.primitives.parallel.variation import words_in, words_over
+from minijax.primitives.parallel.variation import varied, words_in, words_over
 from minijax.programs.sharding import contexts
 from minijax.programs.sharding.constraints import constrain, refuse_empty
 from minijax.programs.sharding.cuts import cut_along, cut_of
@@ -205,8 +206,13 @@ def _given_or_passed(given: Any, name: str, what: str, kwargs: dict) -> Any:
 def _first_cotangent(aval: Any) -> Any:
     """1 in all: one device alone has it where cotangents are addends."""
     one, cut = api.first_cotangent.default(aval), aval.to_ct_aval().cut
+    if aval.vma and not state.auto_pcast:
+        raise errors.value_error(
+            f"grad of a value of type {aval.str_short()}: its cotangent must vary, and "
+            "jax_auto_pcast is off. Use `vjp`, and `lax.pcast` the cotangent."
+        )
     if not any(words_in(cut)):
-        return one
+        return varied(one, aval.vma)
     if isinstance(cut, ManualSharding):
         raise errors.value_error(
             f"grad of a value of type {aval.str_short()} in shard_map: cotangents are "

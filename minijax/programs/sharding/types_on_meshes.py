@@ -8,61 +8,17 @@ In JAX: `jax/_src/core.py`, `ShapedArray.sharding` and `ManualAxisType`.
 
 from __future__ import annotations
 
-import dataclasses
-import weakref
-
-from minijax.core import errors
 from minijax.core.avals import ShapedArray
 from minijax.core.language import eval_trace
 from minijax.core.state import state
 from minijax.primitives.parallel.variation import words_in
 from minijax.programs.sharding.contexts import get_abstract_mesh
-from minijax.support.devices.mesh import AxisType, empty_abstract_mesh
+from minijax.support.devices.mesh import AxisType, ManualAxisType, empty_abstract_mesh
 from minijax.support.devices.shardings import (
     ManualSharding,
     NamedSharding,
     PartitionSpec,
 )
-
-_interned: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
-
-
-@dataclasses.dataclass(frozen=True, kw_only=True)
-class ManualAxisType:
-    """How a value differs over the manual axes of a mesh, inside `shard_map`.
-
-    Two that are equal are one object.
-
-    Args:
-      varying: a frozenset of the axes over which devices may have different values.
-      unreduced: of the axes over which a sum is still to be taken.
-      reduced: of the axes over which the sum was taken.
-
-    Raises:
-      ValueError: for an axis that two of them name.
-      TypeError: for sets that are not frozen.
-
-    In JAX: `jax.sharding.ManualAxisType`.
-    """
-
-    varying: frozenset = frozenset()
-    unreduced: frozenset = frozenset()
-    reduced: frozenset = frozenset()
-
-    def __new__(cls, **axes: frozenset) -> ManualAxisType:
-        key = frozenset(item for item in axes.items() if item[1])
-        return _interned.setdefault(key, object.__new__(cls))
-
-    def __post_init__(self) -> None:
-        kinds = self.varying, self.unreduced, self.reduced
-        if len(frozenset().union(*kinds)) != sum(map(len, kinds)):
-            raise errors.value_error(
-                "varying, unreduced and reduced cannot have common mesh axes. Got "
-                f"{self}: name each axis once."
-            )
-
-    def __getnewargs_ex__(self) -> tuple:
-        return (), vars(self)  # copies are interned, too
 
 
 def sharding_of(aval: ShapedArray) -> NamedSharding:

@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 
-from minijax.core import runtime
+from minijax.core import errors, runtime
 from minijax.core.runtime import DeviceList
 from minijax.core.state import state
 from minijax.core.trees import checked
@@ -52,6 +52,47 @@ class AxisType(enum.Enum):
 
     def __repr__(self) -> str:
         return self.name
+
+
+_interned: weakref.WeakValueDictionary = weakref.WeakValueDictionary()
+
+
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class ManualAxisType:
+    """How a value differs over the manual axes of a mesh, inside `shard_map`.
+
+    Two that are equal are one object.
+
+    Args:
+      varying: a frozenset of the axes over which devices may have different values.
+      unreduced: of the axes over which a sum is still to be taken.
+      reduced: of the axes over which the sum was taken.
+
+    Raises:
+      ValueError: for an axis that two of them name.
+      TypeError: for sets that are not frozen.
+
+    In JAX: `jax.sharding.ManualAxisType`.
+    """
+
+    varying: frozenset = frozenset()
+    unreduced: frozenset = frozenset()
+    reduced: frozenset = frozenset()
+
+    def __new__(cls, **axes: frozenset) -> ManualAxisType:
+        key = frozenset(item for item in axes.items() if item[1])
+        return _interned.setdefault(key, object.__new__(cls))
+
+    def __post_init__(self) -> None:
+        kinds = self.varying, self.unreduced, self.reduced
+        if len(frozenset().union(*kinds)) != sum(map(len, kinds)):
+            raise errors.value_error(
+                "varying, unreduced and reduced cannot have common mesh axes. Got "
+                f"{self}: name each axis once."
+            )
+
+    def __getnewargs_ex__(self) -> tuple:
+        return (), vars(self)  # copies are interned, too
 
 
 def _axis_types_of(names: tuple, types: Any, class_name: str) -> tuple[AxisType, ...]:
@@ -112,6 +153,11 @@ class BaseMesh:
     @functools.cached_property
     def _name_to_type(self) -> dict[AxisName, AxisType]:
         return dict(zip(self.axis_names, self.axis_types, strict=True))
+
+    def in_types(self, axes: Iterable[AxisName]) -> tuple[AxisName, ...]:
+        """Those of some axes that types name: by a flag, not those of size one."""
+        hidden = 1 if state.remove_size_one_mesh_axis_from_type else 0
+        return tuple(axis for axis in axes if self.shape.get(axis) != hidden)
 
     def _names_of(self, wanted: AxisType) -> tuple[AxisName, ...]:
         return tuple(n for n, t in self._name_to_type.items() if t is wanted)

@@ -74,9 +74,9 @@ def _indices(sharding: Any, global_shape: Shape) -> dict[Any, Index]:
     devices = sharding._device_assignment
     check_distinct(devices)
     shape = sharding.shard_shape(global_shape)
-    if sharding.is_fully_replicated:
-        return dict.fromkeys(devices, (slice(None),) * len(shape))
     tiling = sharding._to_xla_hlo_sharding(len(shape))
+    if tiling.is_replicated():
+        return dict.fromkeys(devices, (slice(None),) * len(shape))
     counts = tiling.tile_assignment_dimensions()
     numbers = np.asarray(tiling.tile_assignment_devices()).reshape(counts)
     found = {}
@@ -247,6 +247,16 @@ class NamedSharding(ShardingOfSeveral):
         part = parts[axis : axis + 1] if axis is not None else ()
         return self.update(spec=PartitionSpec(*part)) if any(part) else None
 
+    def check_batch_name(self, name: Any) -> None:
+        """ValueError for a `spmd_axis_name` of other axes than the dimension's."""
+        names = self.mesh.in_types(name if isinstance(name, tuple) else (name,))
+        if names != self.spec.axes(0):
+            raise ValueError(
+                "Only one of spmd_axis_name or arrays sharded on `Explicit` mesh axis "
+                f"type is allowed. Got spmd_axis_name={name!r}, and arrays cut along "
+                f"{self.spec.axes(0)}. Leave out spmd_axis_name."
+            )
+
     def inserted_in(self, aval: Any, axis: int) -> NamedSharding:
         """The cut of `aval`, with this one's only dimension at position `axis`."""
         return (aval.cut or self.whole(aval.ndim)).with_batch_axis(axis, self)
@@ -339,7 +349,7 @@ class NamedSharding(ShardingOfSeveral):
           NotImplementedError: if devices hold addends and not parts of the array.
         """
         self._require_devices("devices_indices_map")
-        if self.spec.unreduced:
+        if any(self.mesh.shape[axis] != 1 for axis in self.spec.unreduced):
             raise NotImplementedError(
                 f"devices_indices_map has no answer for {self}: its devices hold "
                 "addends, which are not parts of the array. Reduce it first."
