@@ -93,12 +93,13 @@ def pcast(x: Any, axis_name: Any, *, to: str) -> Any:
 
     In JAX: `jax.lax.pcast`.
     """
-    if isinstance(axis_name, (set, frozenset, list)):
+    named = isinstance(axis_name, list) and axis_name
+    if named or isinstance(axis_name, (set, frozenset)):
         raise errors.type_error(
             f"axis_name={axis_name} must be a tuple or a str: pcast takes mesh axes in "
             "an order."
         )
-    names = in_types(names_of(axis_name))
+    names = in_types(names_of(axis_name or ()))
     if to not in ("varying", "unreduced", "reduced"):
         raise errors.value_error(
             f"pcast got to={to!r}; it may be 'varying', 'unreduced' or 'reduced'. A "
