@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+import placed_subjects as placed
+from minijax_widgets.placement_scene import MIDDLE
+
 ROOT = Path(__file__).resolve().parents[2]
 
 
@@ -56,3 +59,15 @@ def test_what_xla_joins_stands_at_all_of_its_values(found):
     sent = 4 * (32 * 16 + 16 * 8)
     told = f"all-reduce over x of 2 values, {sent:,} B from each device"
     assert [moved for _, moved in case["placed"]] == [told] * 2
+
+
+@pytest.mark.parametrize("name", ["program", "copies"])
+def test_a_page_of_800_pixels_has_texts_beside_the_arrays(name):
+    """No array stands under its own title, and the picture keeps its width."""
+    view = placed.view(name)
+    scene = view.scene(MIDDLE)
+    titles = {view.title(value) for value in view.recording.values}
+    found = [mark for mark in scene.marks if mark.label in titles]
+    assert {mark.label for mark in found} == titles
+    assert min(mark.x for mark in found) >= 190
+    assert scene.width <= MIDDLE.width + 8

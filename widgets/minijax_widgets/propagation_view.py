@@ -29,6 +29,8 @@ from minijax_widgets.view import DIFFERS, View, cut, shortened, twin, views
 
 # In the wide layout texts end here; beside them stands the mesh.
 TEXT_END = 550.0
+# From this width on texts stand beside the arrays.
+LEAST_BESIDE = 600
 # So many values are drawn; of a longer program those where something changes.
 MOST_ROWS = 24
 GLYPH = 0.62
@@ -249,7 +251,7 @@ class PropagationView(View):
         if not sizes.beside:
             y = self.draw_held(scene, 60, 40, sizes) + 22
         middles: dict[int, float] = {}
-        text_x = 190.0 if sizes.beside else 30.0
+        text_x = 190.0 if sizes.width > LEAST_BESIDE else 30.0
         shown = [record.values[number].placed for number in self.drawn]
         left = 24 + max((side_room(placed) for placed in shown), default=34.0)
         for number in self.drawn:
@@ -303,7 +305,8 @@ class PropagationView(View):
         lines_y = y + 14
         loud = "miss" if value.unasked else "constant"
         said = [self.how(value)]
-        if not sizes.beside:
+        beside = sizes.width > LEAST_BESIDE
+        if not beside:
             room = sizes.width - text_x - 4
             letters = int(room / text_width("n", 13, weight=600))
             said = wrap(said[0], letters)
@@ -313,13 +316,14 @@ class PropagationView(View):
         right, low = draw_array(
             scene, placed, record.mesh, x, y - 14, sizes, key, None, GLYPH, at
         )
-        x = max(text_x, right + 16) if sizes.beside else text_x
+        x = max(text_x, right + 16) if beside else text_x
         title = self.title(value)
-        size = 14 if text_x + text_width(title, 14, True) < sizes.width else 13
+        size = 14 if x + text_width(title, 14, True) < sizes.width else 13
         scene.text(
             x, lines_y + 6, title, size=size, weight=700, mono=True, key=key, go=at
         )
-        if sizes.beside and x + text_width(said[0], 13, weight=600) > TEXT_END:
+        end = TEXT_END if sizes.beside else sizes.width
+        if beside and x + text_width(said[0], 13, weight=600) > end:
             # The bytes get a line of their own, and the mesh keeps its place.
             first, _, each = said[0].rpartition(", ")
             said = [first, each]
@@ -328,7 +332,7 @@ class PropagationView(View):
             lines_y += 18
         lines_y -= 18
         if value.line:
-            room = 38 if sizes.beside else 36
+            room = 38 if beside else 36
             scene.note(x, lines_y + 43, cut(value.line, room), mono=True)
         return max(low, lines_y + 48)
 
