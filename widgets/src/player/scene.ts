@@ -24,7 +24,7 @@ const SHEET_WIDTH = "54em";
  *  below another, it begins a sheet. */
 const LEAST_PART = 64;
 /** Boxes that are no higher are not cut. */
-const LEAST_CUT = 90;
+const LEAST_CUT = 125;
 const NUMBER = /-?\d+(?:\.\d+)?/g;
 
 /** How small a picture may be drawn, as a part of its size, for its text to be read. */
