@@ -65,18 +65,22 @@ def hostile(tmp_path_factory):
     return path, len(made)
 
 
-@pytest.mark.parametrize("width", [1200, 800, 480])
-def test_no_pane_scrolls_sideways(browser, hostile, width):
+@pytest.mark.parametrize("widths", [[1200], [800], [480], [1280, 816]])
+def test_no_pane_scrolls_sideways(browser, hostile, widths):
     path, count = hostile
-    page = browser.new_page(viewport={"width": width, "height": 900}, offline=True)
+    page = browser.new_page(viewport={"width": widths[0], "height": 900}, offline=True)
     page.goto(path.as_uri())
     page.wait_for_function(
         "n => document.querySelectorAll('.mj-live').length == n", arg=count
     )
-    for part in (1, 0.5, 0):
-        page.evaluate(TO_STEP, part)
-        page.wait_for_timeout(200)
+    for width in widths:
+        page.set_viewport_size({"width": width, "height": 900})
+        page.wait_for_timeout(500)
         assert page.evaluate(WIDER) == []
+        for part in (1, 0.5, 0):
+            page.evaluate(TO_STEP, part)
+            page.wait_for_timeout(200)
+            assert page.evaluate(WIDER) == []
     page.close()
 
 

@@ -212,6 +212,38 @@ def test_a_large_picture_has_a_map(show):
     )
 
 
+# Texts of marks that are not there yet, how opaque they are, their ink and ground.
+FAINT_TEXTS = """() => [...document.querySelectorAll("svg.mj-scene .mj-later text")]
+  .map(text => {
+    let opaque = 1;
+    for (let part = text; part; part = part.parentElement)
+      opaque *= getComputedStyle(part).opacity;
+    const ground = getComputedStyle(text.closest(".mj-pane")).backgroundColor;
+    return [text.textContent, opaque, ...[getComputedStyle(text).fill, ground].map(
+      colour => colour.match(/[0-9.]+/g).map(Number))];
+  })"""
+
+
+def luminance(colour):
+    linear = [
+        c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4
+        for c in (part / 255 for part in colour)
+    ]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+@pytest.mark.parametrize("dark", [False, True])
+def test_text_that_is_not_there_yet_can_be_read(show, dark):
+    view = states.STATES["memory, compiled"]()
+    page = show(view.at(1), width=1200, dark=dark, reduced=True)
+    found = page.evaluate(FAINT_TEXTS)
+    assert len(found) > 3
+    for text, opaque, ink, ground in found:
+        seen = [opaque * i + (1 - opaque) * g for i, g in zip(ink, ground, strict=True)]
+        low, high = sorted(luminance(colour) + 0.05 for colour in (seen, ground))
+        assert high / low >= 4.5, (text, opaque, ink)
+
+
 def test_a_picture_that_fits_has_no_map(show):
     page = show(states.STATES["graph"](), reduced=True)
     maps = page.locator("div.mj-map")

@@ -44,7 +44,7 @@ export class SmallMap {
   #picture: SVGSVGElement | undefined;
   /** How large the picture was drawn, and the map then. */
   #drawn = "";
-  #box!: DOMRect;
+  #size!: [number, number];
   #frame = "";
   #corner = "";
 
@@ -66,11 +66,9 @@ export class SmallMap {
   show(picture: SVGSVGElement): void {
     const { section, holder, small } = this;
     const { width, height } = bounds(picture);
-    const wide = width / widthOf(section);
-    const needed = max(wide, height / heightOf(section)) > LEAST;
-    const hidden = !needed || widthOf(section) < LEAST_ROOM;
-    if (holder.hidden !== hidden) holder.hidden = hidden;
-    if (hidden) return;
+    const wide = widthOf(section);
+    holder.hidden = wide < LEAST_ROOM || max(width / wide, height / heightOf(section)) <= LEAST;
+    if (holder.hidden) return;
     if (this.#picture !== picture) {
       this.#picture = picture;
       const copies = [...picture.children].map((mark) => mark.cloneNode(true) as Element);
@@ -85,9 +83,7 @@ export class SmallMap {
     if (this.#drawn !== drawn) {
       this.#drawn = drawn;
       const scale = SIDE / max(width, height);
-      set(small, "width", max(24, width * scale));
-      set(small, "height", max(24, height * scale));
-      this.#box = bounds(small);
+      this.#size = [max(24, width * scale), max(24, height * scale)];
     }
     this.#place();
     this.#follow();
@@ -101,7 +97,7 @@ export class SmallMap {
     if (!this.#picture || holder.hidden || holder.matches(":hover")) return;
     const marks = every(this.#picture, ".mj-mark").map((mark) => [bounds(mark), mark] as const);
     const { left, top } = bounds(section);
-    const { width, height } = this.#box;
+    const [width, height] = this.#size;
     const right = widthOf(section) - width - GAP;
     const low = heightOf(section) - height - GAP;
     const corners: [number, number][] = [[right, low], [right, TITLE], [GAP, low], [GAP, TITLE]];
@@ -110,13 +106,15 @@ export class SmallMap {
       return !marks.some(([all, mark]) => meet(all, box) && [...mark.children].some((part) => isIn(part, box)));
     };
     // Where it stands already it stays if it can.
-    const [x, y] = corners.sort((one) => (one.join() === this.#corner ? -1 : 0)).find(isFree) ?? [];
-    flag(holder, "covers", x === undefined);
+    const free = corners.sort((one) => (one.join() === this.#corner ? -1 : 0)).find(isFree);
     const button = this.root.querySelector<HTMLElement>("button.mj-map");
-    if (x === undefined && button) button.hidden = false;
-    this.#corner = [x ?? right, y ?? low].join();
-    small.style.left = `${x ?? right}px`;
-    small.style.bottom = `${heightOf(section) - height - (y ?? low)}px`;
+    flag(holder, "covers", !free);
+    if (!free && button) button.hidden = false;
+    const [x, y] = free ?? [right, low];
+    this.#corner = [x, y].join();
+    Object.entries({ width, height, left: x, top: y - heightOf(section) }).forEach(([name, at]) =>
+      small.style.setProperty(name, `${at}px`),
+    );
   }
 
   /** The frame stands around what the pane shows. */

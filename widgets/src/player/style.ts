@@ -238,9 +238,10 @@ div.map{position:sticky;bottom:0;left:0;height:0}
 ?g.on>rect.halo{fill:&base;stroke:&value;stroke-width:2}
 ?g:is(.near,.rel,.on)>path.halo{stroke:&value-wash;stroke-width:9}
 ?g.mark:focus-visible>.halo{stroke:&value;stroke-width:2;stroke-dasharray:4 2}
-?g.later{opacity:.4}
+?g.later>:not(text){opacity:.4}
+?g.later>text{fill:&constant!important}
 ?[hidden]{<none!important}
-@media (prefers-reduced-motion:no-preference){?g.mark{transition:transform 160ms ease-out,opacity 160ms ease-out}
+@media (prefers-reduced-motion:no-preference){?g.mark{transition:transform 160ms ease-out}
 ?mark{transition:background 160ms ease-out}}
 @media print{.pane{max-height:none!important;overflow:visible}?:is(button,select,input,.map,.axes){<none}
 ?svg.scene{max-width:100%;overflow:clip}.title{position:static;break-after:avoid}?#table:not(.code) :is(td,th){width:auto}
