@@ -12,6 +12,7 @@ import jax
 import numpy as np
 import pytest
 
+import gallery
 import minijax
 import minijax_widgets as see
 from minijax_lab.explain.buffer_map import record_buffers
@@ -201,3 +202,17 @@ def test_boxes_have_whole_names_or_numbers_of_kernels():
         said = [p.text for mark in boxes for p in mark.drawn if p.tag == "text"]
         told = {text.split("  ")[0] for text in said if not text.endswith("B")}
         assert boxes and told <= whole | kernels, told - whole - kernels
+
+
+def test_a_thin_place_stands_in_its_frame() -> None:
+    """A tuple of 32 bytes at the end of an allocation is drawn as a line, in it."""
+    scene = gallery.STATES["memory, compiled"]().frame().panes[0].scene
+    frames = [
+        (mark.y, mark.y + part.has["height"])
+        for mark in scene.marks
+        for part in mark.drawn
+        if part.tag == "rect" and not mark.label
+    ]
+    (path,) = [m.drawn[0].has for m in scene.marks if m.label.startswith("tuple.1 ")]
+    y, half = float(path["d"].split()[-1]), path["stroke-width"] / 2
+    assert any(top <= y - half and y + half <= end for top, end in frames)

@@ -188,12 +188,13 @@ class Drawing:
         for number in self.drawn:
             place = self.record.places[number]
             if place.kind == kind:
-                self.place(number, place, y)
+                self.place(number, place, y, y + tall)
 
-    def place(self, number: int, place: Place, y: float) -> None:
+    def place(self, number: int, place: Place, y: float, bottom: float) -> None:
         """Places one rectangle; a line where it would be too thin."""
-        top = y + (self.starts[place.allocation] + place.offset) * self.scale
         high = place.bytes * self.scale
+        top = y + (self.starts[place.allocation] + place.offset) * self.scale
+        top = min(top, bottom - max(high, 3))
         x = self.x_of(place.first)
         wide = max(3.0, self.across * (self.ends[number] - place.first))
         key, role = f"b{number}", ROLES[place.kind]

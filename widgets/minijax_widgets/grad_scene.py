@@ -180,7 +180,7 @@ class Picture:
     def under(self, band: Band) -> float:
         """How far below the top of a band its gradients stand: under its formulas."""
         lines = len(self.formulas(band))
-        return LABEL + (LINE * lines - 10 if lines > 1 else 0)
+        return LABEL + max(0, LINE * lines - 10)
 
     def gradients(self, band: Band) -> list[GradArgument]:
         """The arguments whose cotangents stand in a band."""

@@ -452,7 +452,7 @@ def name_axes(scene: Scene, mesh: MeshFacts, picture: MeshPicture) -> None:
             cx, cy = picture.corners[place]
             said = f"{axis.name}={place}"
             # Over a device of a further line stands another one.
-            base = cy + h + 13 if cy > y0 else cy - 5
+            base = cy + h + 14 if cy > y0 else cy - 8
             scene.text(cx + w / 2, base, said, role=INKS[0], size=11, anchor="middle")
         return
     rows, columns = mesh.axes[-2:]
@@ -475,7 +475,7 @@ def name_axes(scene: Scene, mesh: MeshFacts, picture: MeshPicture) -> None:
         said = numbered(columns.name, column, 110 if once else pitch - 8)
         said = said.removeprefix(columns.name) if once and column else said
         options: Any = {"size": 11, "anchor": "middle", "weight": 600}
-        scene.text(cx, y0 - 5, said, role=ink_of(mesh, columns.name), **options)
+        scene.text(cx, y0 - 8, said, role=ink_of(mesh, columns.name), **options)
     for block in range(1 if len(mesh.axes) > 2 else 0, len(picture.corners) // inside):
         if len(mesh.axes) == 2:
             break
@@ -485,4 +485,4 @@ def name_axes(scene: Scene, mesh: MeshFacts, picture: MeshPicture) -> None:
         scene.text(cx, cy - 5, said, role=INKS[0], size=11, weight=600)
     if len(mesh.axes) > 2:
         said = " ".join(f"{axis.name}=0" for axis in mesh.axes[:-2])
-        scene.text(x0, y0 - 19, said, role=INKS[0], size=11, weight=600)
+        scene.text(x0, y0 - 21, said, role=INKS[0], size=11, weight=600)

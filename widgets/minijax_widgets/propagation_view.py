@@ -310,7 +310,7 @@ class PropagationView(View):
             room = sizes.width - text_x - 4
             letters = int(room / text_width("n", 13, weight=600))
             said = wrap(said[0], letters)
-            y += 18 + 18 * len(said) + 18 * bool(value.line)
+            y += 20 + 18 * len(said) + 18 * bool(value.line)
         at = self.step_of(value)
         placed, x = value.placed, left - side_room(value.placed)
         right, low = draw_array(
@@ -328,13 +328,13 @@ class PropagationView(View):
             first, _, each = said[0].rpartition(", ")
             said = [first, each]
         for one in said:
-            scene.text(x, lines_y + 25, one, role=loud, size=13, weight=600, at=at)
+            scene.text(x, lines_y + 27, one, role=loud, size=13, weight=600, at=at)
             lines_y += 18
         lines_y -= 18
         if value.line:
             room = 38 if beside else 36
-            scene.note(x, lines_y + 43, cut(value.line, room), mono=True)
-        return max(low, lines_y + 48)
+            scene.note(x, lines_y + 45, cut(value.line, room), mono=True)
+        return max(low, lines_y + 50)
 
     def draw_advice(
         self, scene: Scene, value: ProgramValue, x: float, y: float, sizes: Sizes
