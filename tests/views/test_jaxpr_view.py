@@ -315,6 +315,15 @@ def test_source():
         see.source(X)
 
 
+def test_a_source_is_called_by_its_whole_name():
+    def named(x):
+        return x
+
+    for name, told in (("<lambda>", "lambda"), ("</b>", "</b>"), ("a>", "a>")):
+        named.__name__ = named.__qualname__ = name
+        assert see.source(named).frame().panes[0].title.startswith(f"{told}, ")
+
+
 def test_source_of_a_primitive():
     from minijax.core.arithmetic import mul_p, sin_p
 

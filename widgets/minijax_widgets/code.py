@@ -80,7 +80,7 @@ def around(source: Source, spans: list[Span]) -> Source:
 
 def title_of(source: Source) -> str:
     """Returns what stands over a source: `softmax, model.py`, or `cell` alone."""
-    name = source.name.strip("<>")
+    name = re.sub(r"^<(\w+)>$", r"\1", source.name)
     if source.name in PARTS:
         # Python names a part of a statement by its kind; what it stands in has a name.
         around = FUNCTION.match(source.lines[0] if source.lines else "")
