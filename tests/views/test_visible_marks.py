@@ -1,6 +1,7 @@
 """What a step lights is seen: at first paint and after each step, in three widths."""
 
 import functools
+import itertools
 
 import pytest
 
@@ -210,6 +211,30 @@ def test_a_large_picture_has_a_map(show):
     assert (
         abs(seen["part"] - 0.7 * height) < 3 and abs(seen["shown"] - seen["part"]) < 3
     )
+
+
+def texts_of(name):
+    """The texts of a picture, with their marks and where their lines stand."""
+    for mark in states.STATES[name]().frame().panes[0].scene.marks:
+        for part in mark.drawn:
+            if part.tag == "text":
+                yield part, mark, mark.y + part.has["y"]
+
+
+def test_a_name_does_not_touch_the_formula_above_it():
+    lines = [y for part, _, y in texts_of("grad, loop") if part.text.startswith("ct_u")]
+    assert len(lines) == 3
+    assert min(b - a for a, b in itertools.pairwise(sorted(lines))) >= 16
+
+
+def test_the_frame_of_a_heading_does_not_touch_the_line_below():
+    gaps = []
+    texts = list(texts_of("placement, program"))
+    for (_, mark, _), (below, _, y) in itertools.pairwise(texts):
+        if below.text.startswith("P("):
+            frame = mark.y + mark.halo.has["y"] + mark.halo.has["height"] + 1
+            gaps.append(y - 0.75 * below.has["font-size"] - frame)
+    assert len(gaps) == 5 and min(gaps) >= 2
 
 
 # Texts of marks that are not there yet, how opaque they are, their ink and ground.
