@@ -361,3 +361,12 @@ def test_a_function_that_closes_over_another_value_is_another_one():
     with see.cache(watched) as view:
         watched(1.0), other(1.0), other(1.0), again(1.0)
     assert view.text().startswith("cache of lambda: 2 calls, 0 hits, 2 misses; 1 avoid")
+
+
+def test_a_cache_is_called_by_the_whole_name_of_its_function():
+    def named(x):
+        return x
+
+    for name, told in (("<lambda>", "lambda"), ("</b>", "</b>")):
+        named.__name__ = name
+        assert f"cache of {told}: " in see.cache(minijax.jit(named)).text()

@@ -123,6 +123,8 @@ class CacheWatch:
     def __init__(self, function: Any) -> None:
         self.check(function)
         self.function = function
+        called = getattr(function, "__name__", "function")
+        self.name = called.replace("<lambda>", "lambda")
         self.sources = Sources()
         self.calls: list[Call] = []
         self.runs: list[Run] = []
@@ -293,8 +295,7 @@ class CacheWatch:
         nearest, changes = self.nearest(key)
         advice = self.advice(key, nearest, changes)
         if number and nearest is not None and not changes:
-            name = getattr(self.function, "__name__", "function").strip("<>")
-            changes = [Change("function", name, "jitted before", "jitted anew")]
+            changes = [Change("function", self.name, "jitted before", "jitted anew")]
             advice = "jit it once, above the loop, and call that"
         if nearest is not None:
             latest["watch"] = self
@@ -455,7 +456,6 @@ class CacheWatch:
 
     def recording(self) -> CacheRecording:
         """What was seen so far."""
-        name = getattr(self.function, "__name__", "function").strip("<>")
         # Copies: calls go on, and would change what a view reads.
         calls = [replace(call) for call in self.calls]
         avoidable = sum(call.avoidable for call in calls)  # the rows with advice
@@ -480,11 +480,11 @@ class CacheWatch:
             telling = missed[-1] if missed else 0
         raws = self.kept()
         return CacheRecording(
-            call=name,
-            headline=f"cache of {name}: {finding}",
+            call=self.name,
+            headline=f"cache of {self.name}: {finding}",
             telling=telling,
             sources=self.sources.found,
-            name=name,
+            name=self.name,
             calls=calls,
             kept=kept,
             watched=self.total > 0,

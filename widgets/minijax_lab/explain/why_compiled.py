@@ -27,10 +27,10 @@ def why_compiled(function: JitFunction) -> WhyRecording:
     """
     watch = CacheWatch(function)
     keys = [watch.taken_apart(raw) for raw in watch.kept()]
-    name = getattr(function, "__name__", "function").strip("<>")
     if not keys:
         raise LookupError(
-            f"{name} keeps no program: it was not called yet, or its cache was cleared."
+            f"{watch.name} keeps no program: it was not called yet, or "
+            "its cache was cleared."
         )
     watch.keys = dict(enumerate(keys[:-1]))
     number = watch.sources.add_function(function)
@@ -47,7 +47,7 @@ def why_compiled(function: JitFunction) -> WhyRecording:
     place = next((n for n, key in enumerate(keys) if key is nearest), 0)
     before = Moment("before", span, f"program {place + 1}: {in_words(keys[place])}")
     now = Moment("now", None, f"program {len(keys)}: {in_words(keys[-1])}")
-    return story(name, watch.sources, [before, now], changes, advice)
+    return story(watch.name, watch.sources, [before, now], changes, advice)
 
 
 def why_call_compiled(record: CacheRecording) -> WhyRecording:
