@@ -228,7 +228,8 @@ def test_errors_say_what_is_wrong() -> None:
     with pytest.raises(TypeError, match=r"Write PartitionSpec\('x'\)"):
         NamedSharding(mesh, "x")
     with pytest.raises(NotImplementedError, match="addends"):
-        explicit = one_device_mesh(types=(AxisType.Explicit,))
+        twice = np.array(runtime.devices("cpu")[:1] * 2)
+        explicit = Mesh(twice, ("x",), (AxisType.Explicit,))
         NamedSharding(explicit, P(unreduced={"x"})).devices_indices_map((2,))
 
 

@@ -19,7 +19,8 @@ def test_as_in_jax(results, name):
         return
     assert not isinstance(ours, dict), ours["trace"]
     for one, other in zip(ours, theirs, strict=True):
-        np.testing.assert_allclose(one.get("values", 0), other.get("values", 0), 1e-5)
+        values = one.get("values", 0), other.get("values", 0)
+        np.testing.assert_allclose(*values, rtol=1e-5, atol=1e-6)
         for key in ("text", "dtype", "sharding", "committed"):
             assert one.get(key) == other.get(key)
 

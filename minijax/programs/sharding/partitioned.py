@@ -26,6 +26,7 @@ from minijax.processes import connecting, fingerprints, launch_order
 from minijax.programs.launching import LibraryProgram
 from minijax.programs.sharding import cuts, unreduced
 from minijax.programs.sharding import placement as on_several
+from minijax.programs.sharding.constraints import constrain
 from minijax.programs.sharding.contexts import get_abstract_mesh
 from minijax.programs.sharding.explicit_types import full_spec, typed
 from minijax.programs.sharding.placement import Placement
@@ -328,12 +329,30 @@ def annotate(
         main, "arg_attrs", types.inputs, ins, of_args, placement.replicated
     )
     results = _mark(main, "res_attrs", types.results, outs, asked, None)
+    _constrain_addends(main, ins, outs)
     hlo_parts.run_passes(module, "sdy-lift-inlined-meshes")
     return PartitionedSettings(
         num_partitions=placement.mesh.size,
         propagate_to_parameters=parameters,
         propagate_to_outputs=results,
     )
+
+
+def _constrain_addends(main: Any, ins: Sequence[Any], outs: Sequence[Any]) -> None:
+    """Where some are unreduced, writes shardings of arguments as operations, too.
+
+    XLA of jaxlib 0.12 makes addends of a value, or their sum, only after an operation.
+    """
+    found = [(i, one) for i, one in enumerate(ins) if isinstance(one, NamedSharding)]
+    named_ = [*(one for _, one in found), *outs]
+    if not any(getattr(getattr(s, "spec", None), "unreduced", ()) for s in named_):
+        return
+    block = main.regions[0].blocks[0]
+    for i, sharding in found:
+        argument = block.arguments[len(block.arguments) - len(ins) + i]
+        with hlo.ir.InsertionPoint.at_block_begin(block):
+            same = constrain(argument, sharding)
+        argument.replace_all_uses_except(same, same.owner.operation)
 
 
 def _mark(
