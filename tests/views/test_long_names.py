@@ -95,3 +95,28 @@ def test_a_folded_name_is_told_whole(browser, tmp_path):
     told = page.locator(".mj-detail").inner_text()
     page.close()
     assert f"tree['{'k' * 99}']" in told
+
+
+SIZES = """() => [...document.querySelectorAll(".mj-row .mj-size")]
+  .map(size => [size.textContent, size.getClientRects().length])"""
+
+
+@pytest.mark.parametrize("state", ["memory, roofline", "grad, network"])
+def test_sizes_have_one_line_on_a_phone(browser, tmp_path, state):
+    path = tmp_path / "phone.html"
+    states.STATES[state]().save(path)
+    page = browser.new_page(viewport={"width": 330, "height": 800})
+    page.goto(path.as_uri())
+    page.wait_for_selector(".mj-live")
+    sizes = page.evaluate(SIZES)
+    wider = """() => [...document.querySelectorAll(".mj-pane")]
+      .filter(pane => pane.scrollWidth > pane.clientWidth + 1).length"""
+    assert page.evaluate(wider) == 0
+    page.close()
+    assert sizes and all(lines == 1 for _, lines in sizes), sizes
+
+
+def test_labels_of_a_narrow_backward_pass_are_whole():
+    panes = states.STATES["grad, network"]().frame().panes
+    narrow = next(pane.narrow for pane in panes if pane.scene).svg(0)
+    assert "1/12" in narrow and ">jnp.tanh(x @ w)<" in narrow

@@ -73,7 +73,7 @@ class Drawing:
         self.told = told
         self.wide = width > 560
         self.left = 20.0 if self.wide else 8.0
-        self.names = 150.0 if self.wide else 118.0
+        self.names = 150.0 if self.wide else 122.0
         self.right = width * 0.5 if self.wide else self.left
         end = self.right - 122 if self.wide else width - 80
         self.room = end - self.left - self.names
@@ -226,7 +226,7 @@ class Drawing:
         name = self.record.program.instruction(kernel).name.lstrip("%")
         title = f"K{number + 1}"
         placed = self.scene.text(x + 12, y + 19, title, size=13, weight=700)
-        at, left = x + 22 + placed.w, room - 40 - placed.w
+        at, left = x + 22 + placed.w, room - 34 - placed.w
         if kernel.times != 1:
             runs = (
                 "runs as often as the data say"

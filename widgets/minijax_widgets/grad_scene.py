@@ -147,7 +147,11 @@ class Picture:
         if self.layout.wide:
             own = 52 + LINE * (len(self.label(band)) - 1)
             return max(max(heights) + 20, own) + title
-        return LABEL + max(heights) + 16 + title
+        return self.above(band) + max(heights) + 20 + title
+
+    def above(self, band: Band) -> float:
+        """How high the label is that stands over what a band shows."""
+        return 0 if self.layout.wide else LABEL - 4 + LINE * (len(self.label(band)) - 1)
 
     def formulas(self, band: Band) -> list[str]:
         """The lines of formulas on the right of a band."""
@@ -171,11 +175,11 @@ class Picture:
             return folded(band.label, room)
         # What tells a layer from those like it stands first.
         label = band.label.removeprefix("return ")
-        if band.alike:
-            label = f"{band.alike:,} x {label}"
-        elif band.visit:
-            label = f"{band.visit} {label}"
-        return [cut(label, room)]
+        which = f"{band.alike:,} x" if band.alike else band.visit
+        if len(label) <= room < len(f"{which} {label}"):
+            return [which, label]
+        label = f"{which} {label}".strip()
+        return folded(label, room)
 
     def under(self, band: Band) -> float:
         """How far below the top of a band its gradients stand: under its formulas."""
@@ -437,7 +441,7 @@ class Picture:
                 key=self.key(f"b{band.key}"), at=up, go=up,
                 says=" ; ".join(back.text for back in row.backward),
             )  # fmt: skip
-        above = 0 if layout.wide else LABEL - 4
+        above = self.above(band)
         middle = y + above + (height - above) / 2
         if layout.wide:
             middle -= 5

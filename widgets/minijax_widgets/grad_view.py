@@ -553,7 +553,7 @@ class GradView(View):
                 Row(
                     [
                         [Piece(f"{residual.name}:{residual.type}", role)],
-                        size,
+                        [Piece(size, "size")],
                         made,
                         why,
                     ],

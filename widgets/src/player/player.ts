@@ -402,6 +402,8 @@ export class Player {
     if (!["listing", "code", "tiles"].includes(pane.kind)) flag(table, "grid");
     const widths = columnWidths(pane);
     flag(table, "pair", widths.length === 3 && widths[0]! > 24);
+    // On a phone the first cell has a row of its own, where the others leave it no room.
+    flag(table, "row", widths.length > (widths[0]! > 11 ? 3 : 4));
     vary(table, "columns", max(1, widths.length - 1));
     const last = widths[widths.length - 1]! - 3;
     vary(table, "last", `${min(27, last)}ch`);

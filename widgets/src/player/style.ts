@@ -285,9 +285,8 @@ div.map{position:sticky;bottom:0;left:0;height:0}
 @container (min-width:821px){?##plain td:not(:last-child) wbr,?#prose ' wbr{<none}}
 @container (max-width:460px){?td .size{_normal}
 ?##plain :is(td,th){padding-right:4px}
-?#pair :is(td,th):nth-child(-n+2){grid-column:1/-1}
-?#pair td+td{padding-left:2ch}
-?#grid :is(td,th):first-child:nth-last-child(n+5){grid-column:1/-1}}
+?#pair :is(td,th):nth-child(-n+2),?#row :is(td,th):first-child{grid-column:1/-1}
+?#pair td+td{padding-left:2ch}}
 `;
 
 const light = variables(false);
