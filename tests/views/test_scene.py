@@ -171,11 +171,12 @@ def test_the_static_frame_is_an_image():
     minidom.parseString(svg)
     # The telling step: what it lights has an outline, nothing there is faint.
     assert svg.count('stroke="#246CCC" stroke-width="2"') == 1
-    assert 'opacity="0.28"' not in svg
+    assert 'opacity="0.4"' not in svg
     first = Picture().frame().panes[0].scene.svg(0)
-    assert first.count('opacity="0.28"') == 2
+    arrow, array = 2, 3  # their parts: a line with its head, a card with doubled sides
+    assert first.count('opacity="0.4"') == arrow + array
     last = Picture().frame().panes[0].scene.svg(2)
-    assert last.count('opacity="0.28"') == 1
+    assert last.count('opacity="0.4"') == 2  # a box and its lid
     assert "translate(200 150)" in last and "translate(200 50)" in first
 
 

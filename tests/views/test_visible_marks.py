@@ -2,6 +2,7 @@
 
 import functools
 import itertools
+from xml.etree.ElementTree import fromstring
 
 import pytest
 
@@ -257,6 +258,16 @@ def luminance(colour):
     return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
 
 
+def from_hex(colour):
+    return [*bytes.fromhex(colour.removeprefix("#"))]
+
+
+def contrast(opaque, ink, ground):
+    seen = [opaque * i + (1 - opaque) * g for i, g in zip(ink, ground, strict=True)]
+    low, high = sorted(luminance(colour) + 0.05 for colour in (seen, ground))
+    return high / low
+
+
 @pytest.mark.parametrize("dark", [False, True])
 def test_text_that_is_not_there_yet_can_be_read(show, dark):
     view = states.STATES["memory, compiled"]()
@@ -264,9 +275,28 @@ def test_text_that_is_not_there_yet_can_be_read(show, dark):
     found = page.evaluate(FAINT_TEXTS)
     assert len(found) > 3
     for text, opaque, ink, ground in found:
-        seen = [opaque * i + (1 - opaque) * g for i, g in zip(ink, ground, strict=True)]
-        low, high = sorted(luminance(colour) + 0.05 for colour in (seen, ground))
-        assert high / low >= 4.5, (text, opaque, ink)
+        assert contrast(opaque, ink, ground) >= 4.5, (text, opaque, ink)
+
+
+def texts_of_file(element, opaque=1.0):
+    """The texts of an SVG file, how opaque they are, and their inks."""
+    opaque *= float(element.get("opacity", 1))
+    if element.text:
+        yield element.text, opaque, element.get("fill")
+    for part in element:
+        yield from texts_of_file(part, opaque)
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("name", ["memory, compiled", "grad", "placement, program"])
+def test_all_text_of_a_file_can_be_read(name, dark):
+    file = fromstring(states.STATES[name]().at(1).to_svg(dark=dark))
+    _, ground, *drawn = file  # a title, then the ground
+    ground = from_hex(ground.get("fill"))
+    found = [told for part in drawn for told in texts_of_file(part)]
+    assert len(found) > 20
+    for text, opaque, ink in found:
+        assert contrast(opaque, from_hex(ink), ground) >= 4.5, (text, opaque, ink)
 
 
 def test_a_picture_that_fits_has_no_map(show):

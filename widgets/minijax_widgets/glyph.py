@@ -27,6 +27,8 @@ DOT = 5.0
 CARDS = 4
 CARD_STEP = 4.5
 SIZE_TEXT = 11.0
+# What is not there yet, or no longer: that of the player.
+FAINT = 0.4
 # No text stands smaller than this.
 LEAST_TEXT = 11.0
 # Beyond, cut lines would cover the array.
@@ -43,6 +45,11 @@ class Drawn:
     tag: str
     has: dict[str, Any]
     text: str = ""
+
+    def faint(self) -> Drawn:
+        """Returns it as it looks while it is not there: its text can be read."""
+        ink = {"fill": "constant"} if self.text else {"opacity": FAINT}
+        return Drawn(self.tag, self.has | ink, self.text)
 
     def to_json(self) -> list[Any]:
         """Returns `[tag, attributes, text]`, without an empty text."""

@@ -54,8 +54,6 @@ __all__ = [
 ]
 
 MOST_MARKS = 2000
-# What is not there yet, or no longer.
-FAINT = 0.28
 LEAST_BOX = 4.0
 HALO = 3.0
 Point = tuple[float, float]
@@ -676,12 +674,12 @@ class Scene:
         made = []
         for mark in self.marks:
             x, y = mark.place(step)
-            inside = []
+            inside = mark.parts(step)
             if mark.halo and lit.intersection(mark.keys):
-                inside.append(lit_halo(mark.halo).svg(dark))
-            inside += [part.svg(dark) for part in mark.parts(step)]
-            faint = "" if mark.there(step) else f' opacity="{FAINT}"'
-            made.append(placed_svg(inside, x, y, faint))
+                inside = [lit_halo(mark.halo), *inside]
+            if not mark.there(step):
+                inside = [part.faint() for part in inside]
+            made.append(placed_svg([part.svg(dark) for part in inside], x, y))
         return "".join(made)
 
     def svg(
@@ -707,17 +705,17 @@ class Scene:
         )
 
 
-def placed_svg(inside: Sequence[str], x: float, y: float, faint: str) -> str:
+def placed_svg(inside: Sequence[str], x: float, y: float) -> str:
     """Returns the parts of a mark at their place: a lone rectangle without a group."""
     if not inside:
         return ""
     across, down = numeral(x), numeral(y)
     [first, *others] = inside
-    own = (" x=", " y=", " opacity=", " transform=")
+    own = (" x=", " y=", " transform=")
     if first.startswith("<rect ") and not others and not any(map(first.count, own)):
-        return f'<rect x="{across}" y="{down}"{faint}{first.removeprefix("<rect")}'
+        return f'<rect x="{across}" y="{down}"{first.removeprefix("<rect")}'
     place = f' transform="translate({across} {down})"' if x or y else ""
-    return f"<g{place}{faint}>{''.join(inside)}</g>"
+    return f"<g{place}>{''.join(inside)}</g>"
 
 
 def bend_between(start: Point, end: Point, curve: str) -> tuple[Point, Point]:
