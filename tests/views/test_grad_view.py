@@ -20,6 +20,7 @@ from minijax_lab.explain.recording import Recording
 from minijax_lab.explain.residuals import Call, Linearized
 from minijax_widgets.grad_view import GradView
 from minijax_widgets.values_strip import WIDE, Flow, Strip
+from subjects import unsafe
 from tests.views import test_residuals as of
 
 # `jit` alone is opened, and `checkpoint` is written twice by the engine: their
@@ -639,3 +640,28 @@ def test_the_sign_of_a_sum_stands_beside_its_glyph():
             if abs(mark.y - plus[1]) < 20 and mark.label == "[], cotangent"
         ]
         assert plus[0] + 26 <= min(dots) - 5, (plus, dots)
+
+
+def test_dashed_arrows_pass_behind_the_words_of_others():
+    panes = see.grad(unsafe, np.float32([0, 0])).frame().panes
+    (pane,) = (p for p in panes if p.scene and "backward" in p.scene.label)
+    for scene in (pane.scene, pane.middle):
+        grounds = [m for m in scene.marks if [p.tag for p in m.drawn] == ["rect"]]
+        dashed = [
+            number
+            for number, mark in enumerate(scene.marks)
+            if mark.label == "arrow" and "stroke-dasharray" in mark.drawn[0].has
+        ]
+        opened = [
+            (number, part)
+            for number, mark in enumerate(scene.marks)
+            for part in mark.drawn
+            if part.text == "open"
+        ]
+        assert dashed and len(opened) > 1
+        for number, word in opened:
+            assert number > max(dashed)
+            y = word.has["y"]
+            within = [m for m in grounds if m.y < y < m.y + m.drawn[0].has["height"]]
+            ground = within[0].drawn[0].has["fill"] if within else "base"
+            assert word.has.get("stroke") == ground

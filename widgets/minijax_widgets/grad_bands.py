@@ -67,6 +67,11 @@ class Band:
         return any(row.active for row in self.rows)
 
     @property
+    def ground(self) -> str:
+        """The colour behind the band: of the function's own every second is bare."""
+        return "base" if self.number % 2 and not self.depth else "panel"
+
+    @property
     def shown(self) -> list[Residual]:
         """The residuals that have a box: of equal layers those of the first one."""
         count = len(self.kept) // self.alike if self.alike else len(self.kept)

@@ -272,8 +272,8 @@ class Picture:
         if self.top:
             self.arguments(top)
             y = top
-        for number, (band, height) in enumerate(zip(self.bands, self.heights)):
-            self.band(band, y, height, number)
+        for band, height in zip(self.bands, self.heights):
+            self.band(band, y, height)
             y += height + GAP
         turn = self.steps.turn
         start = self.cotangent((), y + 16, "turn", turn)
@@ -384,7 +384,7 @@ class Picture:
                 return self.steps.up.get(band.key, last)
         return last
 
-    def band(self, band: Band, y: float, height: float, number: int) -> None:
+    def band(self, band: Band, y: float, height: float) -> None:
         """Draws one band."""
         scene, layout, scale = self.scene, self.layout, self.layout.scale
         down = self.steps.down[band.key]
@@ -392,11 +392,10 @@ class Picture:
         indent = layout.indent * band.depth
         keys = [self.key(f"f{band.key}"), self.key(f"b{band.key}")]
         self.spans[band.key] = (y, y + height)
-        ground = "base"
-        if number % 2 == 0 or band.depth:
+        ground = band.ground
+        if ground == "panel":
             scene.band(y, height, x=indent)
             self.grounds.append(scene.marks[-1])
-            ground = "panel"
         if band.title:
             said = band.title
             if band.note and layout.wide:
@@ -700,14 +699,12 @@ class Picture:
                 edge = max(x for (key, _), x in self.edges.items() if key == band.key)
                 start, end = (edge + 6, given.cy), (given.x - 5, given.cy)
                 keys = [own, *(residual_key(band, residual) for residual in here)]
-                # Where an arrow comes from above as well it would cross the word.
-                alone = all(self.home(band, r) in (None, band.key) for r in band.opened)
-                room = end[0] - edge if layout.wide and alone else 0
-                text = "open" if room > 60 else ""
+                text = "open" if layout.wide and end[0] - edge > 60 else ""
                 if end[0] - edge > 14:
+                    # Arrows from above pass behind the word.
                     self.scene.arrow(
-                        start, end, role="residual", text=text, at=up,
-                        key=list(map(self.key, keys)),
+                        start, end, role="residual", text=text, ground=band.ground,
+                        at=up, key=list(map(self.key, keys)),
                     )  # fmt: skip
             for residual in band.opened:
                 home = self.home(band, residual)

@@ -407,9 +407,11 @@ class Scene:
         curve: str = "",
         head: bool = True,
         dash: bool = False,
+        ground: str = "",
         **times: Unpack[Times],
     ) -> None:
-        """Places an arrow, with its text above the middle.
+        """Places an arrow, with its text above the middle, on a `ground` where lines
+        pass.
 
         `via` are corners on its way; `curve` is "h" or "v" for an arrow that leaves and
         arrives across or down, "bezier" where `via` are the points of Bezier curves;
@@ -454,7 +456,7 @@ class Scene:
             drawn.append(
                 words(
                     at[0], at[1] + (4 if steep else -6), text, dyes, LEAST_TEXT,
-                    "start" if steep else "middle",
+                    "start" if steep else "middle", ground=ground,
                 )
             )  # fmt: skip
         self._add(0, 0, drawn, key, text or "arrow", path(d, "halo", thick + 8), times)
