@@ -14,6 +14,7 @@ import minijax_widgets as see
 from minijax_lab.explain.roofline import h100, measured_cpu, roofline_of
 from minijax_widgets.roofline_scene import number_in_words, seconds_in_words
 from minijax_widgets.scene import text_width
+from subjects import softmax
 from tests.views.compiled_programs import PROGRAMS, A, B, chain, loss
 from tests.views.test_compiled_recording import H100, TPU
 
@@ -55,6 +56,16 @@ def test_no_name_lies_on_a_dot() -> None:
                 r = 0.7 * dot.drawn[0].has["r"]  # the middle of a dot
                 beside = left > dot.x + r or left + wide < dot.x - r
                 assert beside or base < dot.y - r or base - 9 > dot.y + r, text
+
+
+def test_each_dot_has_a_name_on_a_narrow_page() -> None:
+    """The small dot of `div` lies on a large one, the roof passes below it."""
+    panes = see.memory(softmax, floats(1 << 20), roofline=SMALL).frame().panes
+    (scene,) = (pane.narrow for pane in panes if pane.title.startswith("roofline"))
+    texts = [m for m in scene.marks if m.drawn[0].tag == "text"]
+    named = {key for mark in texts for key in mark.keys}
+    assert named == {key for dot in dots(scene) for key in dot.keys}
+    assert len(named) == 4
 
 
 def test_a_chain_waits_for_memory_and_a_product_does_not() -> None:

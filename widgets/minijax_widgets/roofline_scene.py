@@ -354,17 +354,22 @@ class Drawing:
         wide: float,
         taken: Sequence[tuple[float, float, float, float]],
     ) -> tuple[float, float] | None:
-        """Returns where a dot's name has room: below it or above, right or left."""
+        """Returns where a dot's name has room: below it or above, right or left, or
+        else beside it."""
         sides = (x + radius * 0.75, x - radius * 0.75 - wide)
         drops = (radius * 0.75 + 10, radius + 26, radius + 40, radius + 54, -radius - 6)
-        for high in (drops, (-radius - 24,)):  # a name high above only if it must
-            for left, drop in itertools.product(sides, high):
-                base = y + drop
-                inside = self.left < left and left + wide < self.right
-                box = (left, base - 11, left + wide, base + 3)
-                free = not any(overlap(box, other) for other in taken)
-                if inside and free and base < self.base - 2:
-                    return left, base
+        beside = x - radius - wide - 10, x + radius + 10
+        for left, drop in (
+            *itertools.product(sides, drops),
+            *itertools.product(sides, [-radius - 24]),  # high above only if it must
+            *itertools.product(beside, [4]),
+        ):
+            base = y + drop
+            inside = self.left < left and left + wide < self.right
+            box = (left, base - 11, left + wide, base + 3)
+            free = not any(overlap(box, other) for other in taken)
+            if inside and free and base < self.base - 2:
+                return left, base
         return None
 
 
