@@ -23,7 +23,7 @@ class AdamState(NamedTuple):
 
 
 def chain(*transforms):
-    """One transform out of several: what the first gives, goes to the second, ..."""
+    """One transform out of several: what the first gives goes to the second, ..."""
 
     def init(params):
         return tuple(one.init(params) for one in transforms)
