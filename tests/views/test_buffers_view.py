@@ -6,6 +6,7 @@ text of XLA's live ranges, byte by byte.
 
 from __future__ import annotations
 
+import itertools
 import json
 
 import jax
@@ -216,3 +217,22 @@ def test_a_thin_place_stands_in_its_frame() -> None:
     (path,) = [m.drawn[0].has for m in scene.marks if m.label.startswith("tuple.1 ")]
     y, half = float(path["d"].split()[-1]), path["stroke-width"] / 2
     assert any(top <= y - half and y + half <= end for top, end in frames)
+
+
+def test_numbers_of_kernels_stand_apart() -> None:
+    """The frame of one that is lit holds no other; a wide page has them all."""
+    view = gallery.STATES["memory, compiled"]()
+    pane = view.frame().panes[0]
+    for scene in (pane.scene, pane.middle, pane.narrow):
+        names = [m for m in scene.marks if any(key[:1] == "p" for key in m.keys)]
+        names = [mark for mark in names if mark.drawn[0].tag == "text"]
+        # Letters and digits of DejaVu Sans are 0.65 of their size wide.
+        places = [(m.x, m.y, len(m.drawn[0].text) * 12 * 0.65) for m in names]
+        for (x, y, wide), (to_x, to_y, to_wide) in itertools.combinations(places, 2):
+            frames_apart = abs(y - to_y) > 18
+            assert frames_apart or abs(x - to_x) - (wide + to_wide) / 2 > 5
+        lowest = max(y for _, y, _ in places)
+        frame = names[0].halo.has
+        assert lowest + frame["y"] + frame["height"] + 1 <= scene.height
+        count = len(view.recording.kernels())
+        assert len(names) == count if scene is not pane.narrow else len(names) > 9

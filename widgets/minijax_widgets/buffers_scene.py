@@ -255,17 +255,19 @@ class Drawing:
         )
 
     def kernels(self, y: float) -> None:
-        """Places the numbers of the kernels under the instructions that run them."""
-        end = 0.0
+        """Places the numbers of the kernels under the instructions that run them, in
+        two rows where one has no room for all."""
+        ends = [0.0, 0.0]
         for point, name in enumerate(self.record.memory.schedule):
             number = self.numbers.get(name)
-            if number is None:
+            if number is None or self.across <= 10:
                 continue
             text = f"K{number + 1}"
             middle = self.x_of(point + 0.5)
-            half = text_width(text, 12) / 2 + 3
-            if middle - half < end:
-                continue
-            if self.across > 10:
-                self.scene.note(middle, y, text, anchor="middle", key=f"p{point}")
-                end = middle + half
+            half = text_width(text, 12) / 2 + 5
+            row = next((n for n in (0, 1) if ends[n] <= middle - half), None)
+            if row is not None:
+                drop = y + 19 * row
+                self.scene.note(middle, drop, text, anchor="middle", key=f"p{point}")
+                self.scene.height = max(self.scene.height, drop + 9)
+                ends[row] = middle + half
