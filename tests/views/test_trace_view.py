@@ -96,6 +96,38 @@ def test_expressions_and_python_lines():
     assert "constant a:f32[2,2] is W, a global" in text
 
 
+class Layer:
+    def __init__(self):
+        self.w = {"left": np.ones(2, np.float32)}
+
+    def __call__(self, x):
+        return x * self.w["left"]
+
+
+BIAS = {"b": [np.ones(2, np.float32)]}
+
+
+def test_constants_have_the_names_of_the_code_that_reads_them():
+    layer = Layer()
+
+    def inside(x):
+        def deeper(x):
+            return W @ x + BIAS["b"][0]
+
+        return layer(deeper(x)) + np.arange(2, dtype=np.float32)
+
+    text = see.trace(inside, X).text()
+    for name in (
+        "W, a global",
+        "BIAS['b'][0], a global",
+        "layer.w['left'], an attribute",
+        "closed over, or made while tracing",
+    ):
+        assert f":f32[2] is {name}\n" in text or f":f32[2,2] is {name}\n" in text
+    text = see.trace(layer.__call__, X).text()
+    assert "is self.w['left'], an attribute\n" in text
+
+
 def test_the_jaxpr_is_the_one_of_make_jaxpr():
     view = see.trace(puzzle, X)
     assert view.recording.jaxpr.text == str(make_jaxpr(puzzle)(X))

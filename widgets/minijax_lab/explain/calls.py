@@ -12,7 +12,7 @@ import functools
 import inspect
 import re
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from minijax.compile.jit_api import make_jaxpr
@@ -20,7 +20,7 @@ from minijax.compile.titles import title_of, titles
 from minijax.core.jit import JitFunction
 from minijax.core.language import ClosedJaxpr
 from minijax.core.source_info import is_user_filename
-from minijax.core.trees import tree_leaves
+from minijax.core.trees import keystr, tree_flatten_with_path, tree_leaves
 from minijax_lab.explain.recording import is_installed
 
 # `params['layer3']['w']`: the argument, and the first step of the way from it.
@@ -192,10 +192,11 @@ def tree_in_words(paths: list[str]) -> str:
 MOST_READ = 50
 
 
-def variables_of(function: Callable[..., Any]) -> set[str]:
-    """What the user's code calls its variables: in a function, in those inside of it,
-    and in those that it names as a global or closes over."""
-    found: set[str] = set()
+def codes_of(
+    function: Callable[..., Any],
+) -> Iterator[tuple[Callable[..., Any], list[types.CodeType]]]:
+    """The user's functions that a function names or closes over, itself the first, and
+    the code of each with that of the functions inside of it."""
     left = [function]
     read: set[types.CodeType] = set()
     while left and len(read) < MOST_READ:
@@ -209,12 +210,61 @@ def variables_of(function: Callable[..., Any]) -> set[str]:
         read.add(code)
         codes = [code]
         for each in codes:
-            found.update(each.co_varnames, each.co_cellvars)
             codes += [c for c in each.co_consts if isinstance(c, types.CodeType)]
             named = map(function.__globals__.get, each.co_names)
             left += [value for value in named if callable(value)]
-        for cell in function.__closure__ or ():
-            with contextlib.suppress(ValueError):  # empty
-                if callable(cell.cell_contents):
-                    left.append(cell.cell_contents)
+        left += [value for value in closed_over(function).values() if callable(value)]
+        yield function, codes
+
+
+def closed_over(function: Callable[..., Any]) -> dict[str, Any]:
+    """The values of the variables that a function closes over."""
+    found = {}
+    for name, cell in zip(function.__code__.co_freevars, function.__closure__ or ()):
+        with contextlib.suppress(ValueError):  # empty
+            found[name] = cell.cell_contents
     return found
+
+
+def variables_of(function: Callable[..., Any]) -> set[str]:
+    """What the user's code calls its variables: in a function, in those inside of it,
+    and in those that it names as a global or closes over."""
+    return {
+        name
+        for _, codes in codes_of(function)
+        for code in codes
+        for name in (*code.co_varnames, *code.co_cellvars)
+    }
+
+
+def names_of_values(function: Callable[..., Any]) -> dict[int, str]:
+    """What the user's code calls the values that are not its arguments, by their ids:
+    "W, a global", "params['w'], closed over", "self.w, an attribute"."""
+    known: dict[int, str] = {}
+
+    def note(name: str, value: Any, what: str) -> None:
+        if inspect.ismodule(value) or inspect.isclass(value) or callable(value):
+            return
+        known.setdefault(id(value), f"{name}, {what}")
+        with contextlib.suppress(ValueError):  # keys that have no order
+            for path, leaf in tree_flatten_with_path(value)[0]:
+                known.setdefault(id(leaf), f"{name}{keystr(path)}, {what}")
+
+    def note_attributes(name: str, owner: Any) -> None:
+        for attribute, value in getattr(owner, "__dict__", {}).items():
+            note(f"{name}.{attribute}", value, "an attribute")
+
+    owner = getattr(function, "__self__", None)
+    note_attributes("self", owner)
+    for each, codes in codes_of(function):
+        found = [
+            (name, value, "closed over") for name, value in closed_over(each).items()
+        ]
+        for code in codes:
+            values = {name: each.__globals__.get(name) for name in code.co_names}
+            found += [(name, value, "a global") for name, value in values.items()]
+        for name, value, what in found:
+            note(name, value, what)
+            if not (inspect.ismodule(value) or inspect.isclass(value)):
+                note_attributes(name, value)
+    return known

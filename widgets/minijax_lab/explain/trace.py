@@ -33,7 +33,12 @@ from minijax.core.partial_eval import DynamicJaxprTracer
 from minijax.core.trees import keystr, tree_flatten_with_path, tree_leaves
 from minijax.support import event_watching
 from minijax_lab.explain import leaks, lines
-from minijax_lab.explain.calls import inputs_in_words, statics_in_words, without_statics
+from minijax_lab.explain.calls import (
+    inputs_in_words,
+    names_of_values,
+    statics_in_words,
+    without_statics,
+)
 from minijax_lab.explain.foreign_programs import refuse_function
 from minijax_lab.explain.jaxpr import JaxprRecording, Recorder, leave_open, unfinished
 from minijax_lab.explain.leaf_values import rows_or_means
@@ -655,32 +660,14 @@ class _Watch:
         return is_plain_statement(text)
 
 
-def names_of_values(function: Callable[..., Any]) -> dict[int, str]:
-    """What a function calls the values that it closes over, by their ids."""
-    known: dict[int, str] = {}
-    function = inspect.unwrap(function)
-    code = getattr(function, "__code__", None)
-    if code is None:
-        return known
-    cells = getattr(function, "__closure__", None) or ()
-    for name, cell in zip(code.co_freevars, cells):
-        with contextlib.suppress(ValueError):
-            known[id(cell.cell_contents)] = f"{name}, closed over"
-    for name in code.co_names:
-        value = function.__globals__.get(name)
-        if value is not None:
-            known.setdefault(id(value), f"{name}, a global")
-    return known
-
-
 def constants_of(
     closed: ClosedJaxpr, known: dict[int, str], recorder: Any, printed: JaxprRecording
 ) -> list[Name]:
-    """Arrays that the program closes over, by the name that the function has."""
+    """Arrays that the program closes over, by the name that the user's code has."""
     found = []
     for var, value in zip(closed.jaxpr.constvars, closed.consts):
         variable = printed.variables[recorder.variable_ids[var]]
-        name = known.get(id(value), "made while tracing")
+        name = known.get(id(value), "closed over, or made while tracing")
         found.append(Name(name, variable.type, variable.name, False))
     return found
 
