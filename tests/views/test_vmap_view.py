@@ -571,6 +571,21 @@ def test_a_learners_own_trace_is_shown():
     assert Mine.seen == 3
 
 
+def test_the_twin_says_where_each_result_of_a_loop_has_the_axis():
+    def counted(x):
+        def turn(i, x):
+            return x + i
+
+        return minijax.lax.fori_loop(0, 3, turn, x)
+
+    (line,) = [
+        line
+        for line in see.vmap(counted, ones(4, 2)).text().split("\n")
+        if "{4},2] = scan" in line
+    ]
+    assert line.endswith(" unbatched, axis 0")
+
+
 def test_examples_merged_with_channels_are_not_called_unbatched():
     """A convolution's rule puts the examples into the channels by a reshape."""
 

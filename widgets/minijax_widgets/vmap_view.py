@@ -116,15 +116,15 @@ class VmapView(View):
 
     def brief(self, row: Row, eqn: BatchedEquation) -> str:
         """Returns where a result has the axis, and who put it there, in few words."""
-        (axis,) = {value.batch for value in eqn.results[:1]} or {None}
-        where = "unbatched" if axis is None else f"axis {axis}"
+        after = [value.batch for value in eqn.results] or [None]
+        where = ", ".join(dict.fromkeys(map(place_in_words, after)))
         if any(not value.followed for value in eqn.results):
             where = "merged with an axis"
         if eqn.inserted:
             who = row.primitive.partition("[")[0] or "out_axes"
             return f"{where}: inserted by {who}"
         before = {value.batch for value in eqn.operands} - {None}
-        if axis is not None and before and axis not in before:
+        if before and not {*after} - {None} <= before:
             return f"{where}: put there"
         return where
 
@@ -303,6 +303,11 @@ class VmapView(View):
         names = names if len(names) <= 5 else [*names[:4], "..."]
         right = f"= {eqn.primitive} {' '.join(names)}".rstrip()
         return [*pieces, picture.Piece(right)]
+
+
+def place_in_words(axis: int | None) -> str:
+    """Returns where the batch axis of a value is, in two words at most."""
+    return "unbatched" if axis is None else f"axis {axis}"
 
 
 def quiet_groups(rows: list[picture.Row]) -> None:

@@ -232,9 +232,12 @@ def check_work(row, eqn, said: str) -> None:
         assert eqn.primitive == "iota" and out == {0}
     elif said.startswith("one loop for all examples"):
         assert own == "scan" and into <= {0, 1}
-    elif "one gather takes" in said or "one scatter writes" in said:
+    elif said.startswith(("each example starts at", "all examples start at")):
         wanted = "gather" if "gather" in said else "scatter"
         assert any(wanted in one.primitive for one in row.batched)
+        # The operands of the examples are floats, their indices are integers.
+        starts = [v for v in row_operands(row, eqn) if v.type.startswith("i32")]
+        assert said.startswith("each") == bool(of(starts))
     elif said.startswith("the predicate is the same for all examples"):
         assert own in ("cond", "while") and eqn.primitive == own
     elif said.startswith("each example has its own predicate"):
@@ -271,6 +274,10 @@ def check_inserted(row, eqn, said: str) -> None:
     elif "a side of 1, repeated by" in said:
         assert first.batch is None and result.batch is None
         assert np.prod(result.shape) == np.prod(first.shape)
+        # What repeats it reads it, and is the primitive itself.
+        own = row.primitive.partition("[")[0]
+        work = [one for one in row.batched if one.primitive.startswith(own)]
+        assert any(v.name == result.name for one in work for v in one.operands)
     elif found := re.fullmatch(r"inserted: .* wants it (.*) times", said):
         assert first.batch is None
         times = np.prod([int(n) for n in found[1].split(" x ")])

@@ -15,6 +15,11 @@ from minijax_lab.explain.words import meaning
 
 # Primitives that run a program of their own, which is batched in its turn.
 CALLS = {"jit", "closed_call", "custom_jvp_call", "custom_vjp_call", "remat2"}
+# Which operand is the first index, and what takes the place of the primitive.
+STARTS = {
+    "dynamic_slice": (1, "gather", "takes all the slices"),
+    "dynamic_update_slice": (2, "scatter", "writes all the slices"),
+}
 NO_RESULT = "it has no result: what it does is done for all examples"
 SAME = "the same for all examples: computed once"
 
@@ -126,15 +131,13 @@ def special_reason(
         return f"the axis of {primitive} is the batch axis itself: it is reduced here"
     if primitive == "axis_index" and replaced:
         return "each example gets its own number: 0, 1, 2, ... along the batch axis"
-    if primitive == "dynamic_slice" and replaced:
-        return (
-            "each example starts at a place of its own: one gather takes all the slices"
-        )
-    if primitive == "dynamic_update_slice" and replaced:
-        return (
-            "each example starts at a place of its own: one scatter writes all the "
-            "slices"
-        )
+    if primitive in STARTS and replaced:
+        first, wrote, several = STARTS[primitive]
+        if any(dim is not None for dim in dims[first:]):
+            return (
+                f"each example starts at a place of its own: one {wrote} {several}"
+            )
+        return f"all examples start at one place: its rule writes a {wrote} here, too"
     return ""
 
 

@@ -417,7 +417,10 @@ class Recorder:
             shape = results[0].shape
             kept = eqn.params["broadcast_dimensions"]
             new = [axis for axis in range(len(shape)) if axis not in kept]
-            if new and (first.batch is None or {shape[axis] for axis in new} == {1}):
+            ones = {shape[axis] for axis in new} == {1}
+            # Sides of 1 are repeated by what broadcasts; in an index they are its axis.
+            told = family == "broadcasting_batch" if ones else first.batch is None
+            if new and told:
                 made.why = reasons.broadcast(
                     wants, first.name, first.batch is not None, shape, new
                 )
