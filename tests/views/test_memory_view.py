@@ -307,3 +307,21 @@ def test_a_timeline_zooms_steps_and_names_what_is_there(show):
     made = page.locator(".mj-bars li button").first.inner_text()
     step = page.locator(".mj-where").inner_text()
     assert f"from equation {int(step.split()[1]) - 1} to" in made
+
+
+def test_what_helpers_close_over_is_counted_once_and_literals_are_not():
+    shared = jnp.ones(100, jnp.float32)
+
+    @minijax.jit
+    def scaled(x, bias):
+        return x * shared + bias
+
+    def calls(x):
+        return scaled(scaled(x, 1.0), -1.0)
+
+    def loops(x):
+        return minijax.lax.fori_loop(0, 3, lambda i, x: scaled(x, 2.0), x) + shared
+
+    for function in (calls, loops):
+        (account,) = record_memory(function, (shared,), {}).accounts
+        assert account.arguments == 2 * 400, function

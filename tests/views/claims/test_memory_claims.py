@@ -57,7 +57,19 @@ def check_peak(own, closed):
     # The arguments, and the constants of the program and of those that it calls.
     given = sum(a.size * a.dtype.itemsize for a in closed.in_avals)
     assert sum(v.bytes for v in own.values if v.role == "argument") == given
-    assert own.arguments >= given
+    assert own.arguments == given + sum(held_by(closed).values())
+
+
+def held_by(program) -> dict[int, int]:
+    """The bytes of each array that a program of jax and those inside close over."""
+    jaxpr = getattr(program, "jaxpr", program)
+    found = {id(value): value.nbytes for value in getattr(program, "consts", ())}
+    for eqn in jaxpr.eqns:
+        for param in eqn.params.values():
+            for part in param if isinstance(param, tuple) else (param,):
+                if hasattr(part, "eqns"):
+                    found |= held_by(part)
+    return found
 
 
 @pytest.mark.parametrize("case", DIFFERENTIABLE, ids=title)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import itertools
 from bisect import insort
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -30,6 +30,7 @@ from minijax.core.language import (
     ShapedArray,
     Tracer,
     Var,
+    programs_in_params,
 )
 from minijax.support import event_watching
 from minijax.values.inner_programs import InnerProgram, inner_programs
@@ -59,7 +60,7 @@ class Value:
     type: str
     shape: list[int]
     bytes: int
-    role: str  # "argument", "constant", "value" or "result"
+    role: str  # "argument", "constant", "literal", "value" or "result"
     name: str  # an argument's path, else the primitive that makes it
     born: int
     dies: int
@@ -291,9 +292,8 @@ def traced(function: Any, args: tuple, kwargs: dict) -> Traced:
 def account_of(trace: Traced, sources: Sources) -> Account:
     """The account of a program."""
     closed = trace.closed
-    jaxpr = closed.jaxpr if isinstance(closed, ClosedJaxpr) else closed
     counter = Counter(sources)
-    account = counter.account(jaxpr, trace.names)
+    account = counter.account(closed, trace.names)
     account.compiled = trace.compiled
     if trace.kept:
         residuals = {
@@ -336,9 +336,9 @@ class Counter:
         self.points: list[tuple[JaxprEqn, list[int], int]] = []
         self.ids: dict[Var, int] = {}
 
-    def account(self, jaxpr: Jaxpr, names: list[str]) -> Account:
-        for variable in jaxpr.constvars:
-            self.add(variable, "constant", "constant")
+    def account(self, program: Jaxpr | ClosedJaxpr, names: list[str]) -> Account:
+        jaxpr = program.jaxpr if isinstance(program, ClosedJaxpr) else program
+        self.constants(program)
         for position, variable in enumerate(jaxpr.invars):
             name = names[position] if position < len(names) else "argument"
             self.add(variable, "argument", name)
@@ -365,6 +365,28 @@ class Counter:
             kept=None,
         )
 
+    def constants(self, program: Jaxpr | ClosedJaxpr) -> None:
+        """Counts the arrays that a program and those inside of it close over, each
+        once: a function that is called twice reads one array."""
+        numbers: dict[int, int] = {}
+        left, seen = [program], set()
+        while left:
+            program = left.pop()
+            if id(program) in seen:
+                continue
+            seen.add(id(program))
+            values: Sequence[Any] = ()
+            if isinstance(program, ClosedJaxpr):
+                program, values = program.jaxpr, program.consts
+            for position, variable in enumerate(program.constvars):
+                known = id(values[position]) if values else id(variable)
+                if known in numbers:
+                    self.ids[variable] = numbers[known]
+                else:
+                    numbers[known] = self.add(variable, "constant", "constant")
+            for eqn in program.eqns:
+                left += programs_in_params(eqn.params)
+
     def walk(self, jaxpr: Jaxpr) -> None:
         for eqn in jaxpr.eqns:
             programs = inner_programs(eqn)
@@ -384,8 +406,6 @@ class Counter:
     def open(self, eqn: JaxprEqn, program: InnerProgram) -> None:
         """Walks a called program as if it stood in the caller's place."""
         inner = program.jaxpr
-        for variable in inner.constvars:
-            self.add(variable, "constant", "constant")
         for variable, position in zip(inner.invars, program.inputs, strict=True):
             self.same(variable, eqn.invars[position])
         self.walk(inner)
@@ -393,9 +413,9 @@ class Counter:
             self.same(variable, atom)
 
     def same(self, variable: Var, atom: Any) -> None:
-        """Another name for a value; for a literal, a constant of its own."""
+        """Another name for a value; a literal takes no memory of its own."""
         if isinstance(atom, Literal):
-            self.add(variable, "constant", "literal")
+            self.add(variable, "literal", "literal")
         else:
             self.ids[variable] = self.ids[atom]
 
