@@ -134,9 +134,7 @@ def special_reason(
     if primitive in STARTS and replaced:
         first, wrote, several = STARTS[primitive]
         if any(dim is not None for dim in dims[first:]):
-            return (
-                f"each example starts at a place of its own: one {wrote} {several}"
-            )
+            return f"each example starts at a place of its own: one {wrote} {several}"
         return f"all examples start at one place: its rule writes a {wrote} here, too"
     return ""
 
