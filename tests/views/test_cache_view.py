@@ -254,6 +254,52 @@ def test_the_headline_counts_the_rows_with_advice():
     assert all(call.changes for call in record.calls[1:])
 
 
+def test_arguments_by_name_and_by_position_are_told_apart():
+    f = jit(lambda x, mask, *rest, **others: x)
+    x, mask = jnp.ones(3), jnp.ones(3) > 0
+    with see.cache(f) as view:
+        f(x, mask)
+        f(x, mask, 1, 2)
+        f(x, mask, scale=2.0)
+        f(x, mask=mask, scale=2.0)
+        f(x, scale=2.0, mask=mask)  # a hit: names have no order
+        f(mask=mask, x=x, scale=2.0)
+    record = view.recording
+    changes = [[(c.name, c.was, c.now) for c in call.changes] for call in record.calls]
+    assert changes == [
+        [],
+        [("leaves", "-", "rest[0], rest[1]")],
+        [("leaves", "-", "scale")],  # nearest is the first call
+        [("mask", "by position", "by name")],
+        [],
+        [("x", "by position", "by name")],
+    ]
+    assert record.calls[3].advice == "pass mask by position each time"
+    told = "mask was passed by position and is passed by name"
+    assert any(told in step.detail for step in view.frame().steps)
+
+
+def test_a_setting_that_changed_is_told_in_a_sentence():
+    f = jit(lambda x: x)
+    with see.cache(f) as view:
+        f(jnp.ones(3))
+        with minijax.enable_x64(True):
+            f(np.ones(3, np.float32))
+    headline = see.why(f).recording.headline
+    assert headline == "why lambda was compiled again: enable_x64 changed"
+    assert any("enable_x64 changed, compared" in s.detail for s in view.frame().steps)
+
+
+@pytest.mark.parametrize("other", [bool, np.complex64])
+def test_no_advice_to_pass_masks_or_complex_numbers_as_floats(other):
+    f = jit(lambda x: x)
+    with see.cache(f) as view:
+        f(jnp.ones(3, other))
+        f(jnp.ones(3, np.float32))
+        f(jnp.ones(3, other).astype(other))
+    assert [call.advice for call in view.recording.calls] == ["", "", ""]
+
+
 def test_a_call_on_another_device_says_so():
     f = jit(lambda x: x + 1)
     with see.cache(f) as view:

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from typing import Any
 
-from minijax_lab.explain.cache import CacheRecording, CacheWatch, Call, Change, Run
+from minijax_lab.explain.cache import (
+    CacheRecording,
+    CacheWatch,
+    Call,
+    Run,
+    in_a_sentence,
+    leaves_in_words,
+)
 from minijax_lab.explain.jax_cache import JaxCacheWatch, is_jitted_by_jax
 from minijax_widgets.code import code_panes, key_of_line, mark_of
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row, scene_pane
@@ -192,12 +199,7 @@ class CacheView(View):
                 f"Call {before} had the same key, but its program is kept no longer, "
                 f"as after clear_caches: traced anew and {compiled}."
             )
-        told = "; ".join(
-            leaves_in_words(change)
-            if change.kind == "tree"
-            else f"{change.name} was {change.was} and is {change.now}"
-            for change in call.changes
-        )
+        told = "; ".join(map(in_a_sentence, call.changes))
         text = f"Traced anew and {compiled}: {told}"
         if call.nearest is not None:
             text += f", compared with call {self.numbers(rows[call.nearest])}"
@@ -394,17 +396,6 @@ def kind(call: Call) -> str:
     if call.hit:
         return "hit"
     return "first" if call.first else "miss"
-
-
-def leaves_in_words(change: Change) -> str:
-    """Returns which leaves came and went with another structure."""
-    if change.name == "structure":
-        return f"structure: {change.was} -> {change.now}"
-    if change.was == "-":
-        return f"new leaves: {change.now}"
-    if change.now == "-":
-        return f"missing leaves: {change.was}"
-    return f"leaves: {change.was} -> {change.now}"
 
 
 def said(call: Call) -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import sys
 import time
 import weakref
@@ -376,9 +377,11 @@ class CacheWatch:
                 return ragged
             return self.padding(key, nearest, changes[0].name)
         if len(changes) > 1:
+            names = ", ".join(change.name for change in changes)
+            if all(change.was in PASSED for change in changes):
+                return f"pass {names} by position each time, or each time by name"
             if any(change.kind != "type" for change in changes):
                 return ""
-            names = ", ".join(change.name for change in changes)
             return f"pass {names} with the same dtypes each time"
         (change,) = changes
         if change.kind == "type":
@@ -387,6 +390,8 @@ class CacheWatch:
             return self.static_advice(key, nearest, change.name)
         if change.kind == "device":
             return "put the arguments in the same place each time"
+        if change.was in PASSED:
+            return f"pass {change.name} {change.was} each time"
         if change.kind == "tree" and sorted(nearest.names) == sorted(key.names):
             return "pass the same structure each time"
         return ""
@@ -509,6 +514,8 @@ def type_advice(key: Key, nearest: Key, change: Change) -> str:
         if same_value(was, type(now)) is not None:
             return f"pass {change.name} as {type(now).__name__} each time"
         return ""
+    if kind_of(kept) != kind_of(new):
+        return ""
     try:
         wider = promote_types(kept, new).name
     except TypeError:  # a key
@@ -518,6 +525,12 @@ def type_advice(key: Key, nearest: Key, change: Change) -> str:
     if now is not None:
         return f"pass an array of {kept}, not {written(now)}"
     return f"pass {change.name} as {kept} each time"
+
+
+def kind_of(dtype: str) -> str:
+    """ "bool", "complex", or "" for others: what one of them is passed to a function
+    may refuse, or take otherwise, of another kind: `where`, `~` and `<` do."""
+    return next((kind for kind in ("bool", "complex") if dtype.startswith(kind)), "")
 
 
 def same_value(number: Any, kind: type) -> Any:
@@ -552,16 +565,18 @@ def drop(shape: tuple[int, ...], axis: int) -> tuple[int, ...]:
 def differences(known: Key, key: Key) -> list[Change]:
     """What differs between two keys, leaf by leaf."""
     changes: list[Change] = []
-    if known.names != key.names:
-        gone = [name for name in known.names if name not in key.names]
-        new = [name for name in key.names if name not in known.names]
-        was, now = ", ".join(gone) or "-", ", ".join(new) or "-"
-        if not gone and not new:
-            was, now = ", ".join(known.names), ", ".join(key.names)
-        changes.append(Change("tree", "leaves", was, now))
-    elif known.tree != key.tree:
+    gone = [name for name in known.names if name not in key.names]
+    new = [name for name in key.names if name not in known.names]
+    passed, now_passed = ways_of_passing(known), ways_of_passing(key)
+    if gone or new:
+        leaves = ", ".join(gone) or "-", ", ".join(new) or "-"
+        changes.append(Change("tree", "leaves", *leaves))
+    elif known.tree != key.tree and passed == now_passed:
         texts = apart(structure(known.tree), structure(key.tree))
         changes.append(Change("tree", "structure", *texts))
+    for name, way in passed.items():
+        if now_passed.get(name, way) != way:
+            changes.append(Change("tree", name, way, now_passed[name]))
     types = dict(zip(known.names, known.avals))
     for name, aval in zip(key.names, key.avals):
         before = types.get(name)
@@ -582,6 +597,45 @@ def differences(known: Key, key: Key) -> list[Change]:
             Change("device", "device", place_text(known.place), place_text(key.place))
         )
     return changes
+
+
+# How an argument that is not static is passed.
+PASSED = ("by position", "by name")
+
+
+def ways_of_passing(key: Key) -> dict[str, str]:
+    """Whether each argument was passed by position or by name."""
+    if key.tree is None:
+        return {}
+    first = key.tree.children()[0].num_leaves
+    return {
+        re.split(r"[\[.]", name, maxsplit=1)[0]: PASSED[number >= first]
+        for number, name in enumerate(key.names)
+    }
+
+
+def in_a_sentence(change: Change) -> str:
+    """What differs, as a part of a sentence: "x was float32 and is int32"."""
+    name, was, now = change.name, change.was, change.now
+    if change.kind == "setting":
+        return f"{name} changed"
+    if was in PASSED:
+        return f"{name} was passed {was} and is passed {now}"
+    if change.kind == "tree":
+        told = f"{now} new" if was == "-" else f"{was} gone" if now == "-" else ""
+        return f"the tree changed: {told or f'{was} -> {now}'}"
+    return f"{name} was {was} and is {now}"
+
+
+def leaves_in_words(change: Change) -> str:
+    """Which leaves came and went with another structure."""
+    if change.name != "leaves":
+        return f"{change.name}: {change.was} -> {change.now}"
+    if change.was == "-":
+        return f"new leaves: {change.now}"
+    if change.now == "-":
+        return f"missing leaves: {change.was}"
+    return f"leaves: {change.was} -> {change.now}"
 
 
 def structure(tree: Any) -> str:
@@ -627,9 +681,11 @@ def weight(changes: list[Change]) -> int:
     total = 0
     for change in changes:
         was, now = (text.removeprefix("weak ") for text in (change.was, change.now))
-        if change.name == "structure":
+        if change.kind == "tree" and change.name != "leaves":
             total += 50  # the same leaves, passed in another way
             continue
+        if change.kind == "tree":
+            total += sum(name != "-" for name in f"{was}, {now}".split(", "))
         total += costs.get(change.kind, 2 if was == now else 3)
     return total
 

@@ -369,22 +369,22 @@ class Counter:
         """Counts the arrays that a program and those inside of it close over, each
         once: a function that is called twice reads one array."""
         numbers: dict[int, int] = {}
-        left, seen = [program], set()
+        left: list[Jaxpr | ClosedJaxpr] = [program]
+        seen: set[int] = set()
         while left:
-            program = left.pop()
-            if id(program) in seen:
+            each = left.pop()
+            if id(each) in seen:
                 continue
-            seen.add(id(program))
-            values: Sequence[Any] = ()
-            if isinstance(program, ClosedJaxpr):
-                program, values = program.jaxpr, program.consts
-            for position, variable in enumerate(program.constvars):
-                known = id(values[position]) if values else id(variable)
-                if known in numbers:
-                    self.ids[variable] = numbers[known]
+            seen.add(id(each))
+            held: Sequence[Any] = ()
+            if isinstance(each, ClosedJaxpr):
+                held, each = each.consts, each.jaxpr
+            for variable, value in zip(each.constvars, held or each.constvars):
+                if id(value) in numbers:
+                    self.ids[variable] = numbers[id(value)]
                 else:
-                    numbers[known] = self.add(variable, "constant", "constant")
-            for eqn in program.eqns:
+                    numbers[id(value)] = self.add(variable, "constant", "constant")
+            for eqn in each.eqns:
                 left += programs_in_params(eqn.params)
 
     def walk(self, jaxpr: Jaxpr) -> None:

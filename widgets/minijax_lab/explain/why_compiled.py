@@ -10,7 +10,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from minijax.core.jit import JitFunction
-from minijax_lab.explain.cache import CacheRecording, CacheWatch, Change, in_words
+from minijax_lab.explain.cache import (
+    CacheRecording,
+    CacheWatch,
+    Change,
+    in_a_sentence,
+    in_words,
+)
 from minijax_lab.explain.recording import Sources, Span
 from minijax_lab.explain.why import Moment, WhyRecording
 
@@ -81,12 +87,7 @@ def story(
     advice: str,
 ) -> WhyRecording:
     """The recording: what changed, where, and what to write."""
-    told = "; ".join(
-        f"the tree changed: {change.was} -> {change.now}"
-        if change.kind == "tree"
-        else f"{change.name} was {change.was} and is {change.now}"
-        for change in changes
-    )
+    told = "; ".join(map(in_a_sentence, changes))
     headline = f"why {name} was compiled again: {told}"
     if not told:
         headline = f"why {name} was compiled: it was the first call of its kind"
