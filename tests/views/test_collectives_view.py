@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import gallery
 from minijax_lab.explain.collectives import ring, rounds
 from minijax_lab.explain.placement import MeshAxis, MeshFacts
 from minijax_lab.explain.recording import Source, Span
@@ -206,3 +207,18 @@ def test_the_name_of_an_axis_is_whole_where_columns_are_narrow():
 
     assert named(30) == ["model=0", "=1", "=2"]
     assert named(60) == ["model=0", "model=1", "model=2"]
+
+
+@pytest.mark.parametrize("name", ["collectives", "collectives, loop"])
+def test_a_narrow_picture_has_whole_labels(name):
+    """The user's line stands below its number; no line of a label is one short word."""
+    view = gallery.STATES[name]()
+    (scene,) = (pane.narrow for pane in view.frame().panes if pane.narrow)
+    texts = [p for mark in scene.marks for p in mark.drawn if p.tag == "text"]
+    said = [part.text for part in texts]
+    assert not [text for text in said if text.endswith("...")]
+    each = view.recording.collectives[0]
+    assert each.line in " ".join(" ".join(said).split())
+    given = [part.text for part in texts if part.has["fill"] == "meshy"]
+    lines = [text for text in given if "=" not in text]
+    assert len(lines) == 2 and min(map(len, lines)) > max(map(len, lines)) / 2

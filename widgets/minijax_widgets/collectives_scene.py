@@ -24,7 +24,7 @@ from minijax_widgets.placement_scene import (
     names_of,
 )
 from minijax_widgets.scene import Point, Scene, Times
-from minijax_widgets.view import cut
+from minijax_widgets.view import cut, evenly
 
 # A ring of more members is told in the table and not drawn.
 MOST_MEMBERS = 8
@@ -72,19 +72,18 @@ class Drawing:
         if not sizes.beside or above or letters < 20:
             x, y = 6.0, y + 24  # below what lights up around the title
             letters = int((sizes.width - x) / text_width("m", 14, weight=600))
-        for part in wrap(said, letters):
+        for part in evenly(said, letters):
             scene.text(x, y + 15, part, role="meshy", size=14, weight=600)
             y += 20
         if each.where:
             letters = int(sizes.width / text_width("m", 12, mono=True)) - 2
-            scene.text(
-                6,
-                y + 14,
-                cut(f"{each.where}:  {each.line}", letters),
-                size=12,
-                mono=True,
-            )
-            y += 20
+            parts = [f"{each.where}:  {each.line}"]
+            if len(parts[0]) > letters:
+                lines = wrap(each.line, letters - 2, max_lines=3, placeholder=" ...")
+                parts = [f"{each.where}:", *(f"  {one}" for one in lines)]
+            for part in parts:
+                scene.text(6, y + 14, cut(part, letters), size=12, mono=True)
+                y += 20
         if self.count and each.opcode != "collective-permute":
             told = "each sends to the next" if in_a_ring(each) else "each sends to each"
             scene.note(6, y + 14, f"one way to do it: {told}")

@@ -23,6 +23,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from html import escape
 from pathlib import Path
+from textwrap import wrap
 from typing import Any, TypeVar, cast
 
 from minijax_lab.explain.recording import Recording
@@ -301,6 +302,14 @@ def twin(*rows: str) -> str:
 def cut(text: str, width: int) -> str:
     """Returns `text`, or its beginning and three dots, in at most `width` columns."""
     return text if len(text) <= width else text[: width - 3] + "..."
+
+
+def evenly(text: str, width: int) -> list[str]:
+    """Returns a text in as few lines of `width` columns as it needs, all of them about
+    as long; a longer word stays whole."""
+    lines = functools.partial(wrap, text, break_long_words=False)
+    most = len(lines(width))
+    return next(lines(n) for n in range(1, width + 1) if len(lines(n)) <= most)
 
 
 def short_name(name: str, width: int) -> str:
