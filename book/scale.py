@@ -348,8 +348,8 @@ own compilers, from shapes alone: no parameter was ever allocated.
 How to read the bars: *memory* and *sent* are the compiled program's, a device's share;
 what is sent is what a ring needs. *Seconds* are modelled from a roofline and are the
 least that is possible: products and other kernels by what bounds them, and the links,
-which may be busy meanwhile. The line is what a device has. *Made in* was measured, on
-the laptop. All of it is one call, on your own function:
+which may be busy meanwhile. The line is the memory of a device. *Made in* was measured,
+on the laptop. All of it is one call, on your own function:
 
 ```python
 see.scale({{"data": (step, params, mean, square, tokens), ...}}, target="tpu-v5e:16x16")

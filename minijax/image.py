@@ -70,7 +70,7 @@ def _cubic(a: float) -> Callable[[Any], Any]:
     return kernel
 
 
-# Distances become weights by these; but for AREA, whose pixels are wide.
+# These functions turn distances into weights. AREA weighs by overlap instead.
 _KERNELS: dict[ResizeMethod, Callable[[Any], Any]] = {
     ResizeMethod.LINEAR: lambda x: jnp.maximum(0, 1 - x),
     ResizeMethod.LANCZOS3: _lanczos(3.0),

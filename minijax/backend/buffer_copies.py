@@ -91,8 +91,8 @@ def put_shards(
     """
     parts = [_own(part) if isinstance(part, np.ndarray) else part for part in shards]
     owned = list(sharding._internal_device_list.addressable_device_list)
-    # Nothing else refers to the copies, so jaxlib may use them as they are. (With its
-    # own copying it fails on parts that stand at one address.)
+    # Nothing else refers to the copies, so jaxlib may use them as they are. (If
+    # jaxlib makes the copies, it fails on parts that have the same address.)
     return runtime.batched_device_put(
         aval, sharding, parts, owned, committed, False, _SHARE, True
     )

@@ -90,7 +90,7 @@ def load(path: str) -> tuple[str, Any]:
 
 
 def reads_programs(device: Any) -> bool:
-    """Whether compiled programs can be loaded: for a GPU by a plugin named "cuda"."""
+    """Whether a device loads compiled programs: a GPU if its plugin is named "cuda"."""
     return device.platform != "gpu" or xc.pjrt_plugin_loaded("cuda")
 
 

@@ -76,7 +76,7 @@ def compile_with_dump(
                 options.xla_dump_fusion_visualization = True
 
         if target.platform == "cpu" and jaxlib_version >= (0, 11):
-            # It writes LLVM's code of kernels only where it is asked to.
+            # XLA writes the LLVM code of kernels only if an option asks for it.
             options = {"xla_dump_emitter_re": "llvm.*", **settings.options}
             settings = dataclasses.replace(settings, options=options)
         executable = target.compile(module, settings, debug, host_callbacks)

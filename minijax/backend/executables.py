@@ -72,7 +72,7 @@ def serialize(executable: compiler.Executable) -> bytes:
     """The program as bytes, for the same jaxlib on the same kind of machine.
 
     One that was read from the cache on disk is compiled again: XLA writes only what it
-    has compiled in this process. Raises ValueError for one that `load` gave.
+    has compiled in this process. Raises ValueError for one that `load` returned.
     """
     compiled = getattr(executable, "compiled_now", executable)
     if compiled.from_disk:

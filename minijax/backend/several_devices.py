@@ -92,9 +92,9 @@ class PartitionedSettings(BuildSettings):
 
 
 def sharding_callback(found: Callable[[Any], None]) -> Any:
-    """What tells XLA's partitioner to call `found` with the sharding of a value.
+    """The bytes that make XLA's partitioner call `found` with a value's sharding.
 
-    It holds the address of `found`, which must live until the program is compiled.
+    They hold the address of `found`, which must live until the program is compiled.
     """
     return xc._xla.encode_inspect_sharding_callback(found)
 

@@ -15,16 +15,16 @@ from minijax.core import compiler, errors, lowering
 from minijax.core.state import state
 from minijax.values.symbolic_sizes import SymbolicSize
 
-# Contexts of programs that name what only this process has, beside callbacks.
+# Module contexts of programs with a name that only this process knows.
 private_contexts: weakref.WeakSet[Any] = weakref.WeakSet()
 
 
 def load_or_compile(
     lowered: lowering.Lowered, devices: Sequence[Any], settings: BuildSettings
 ) -> compiler.Executable:
-    """Compile, or take from the directory that the flags name.
+    """Compile a program, or read it from the cache directory that the flags name.
 
-    ValueError for a program with symbolic sizes.
+    Raises ValueError for a program with symbolic sizes.
 
     A program with callbacks, or in `private_contexts`, is never kept: it calls
     functions of this process, or has a name that no other process will look for.

@@ -37,7 +37,7 @@ def put_on_several(value: Any, sharding: Any) -> Array:
 def device_put(value: Any, device: Any = None) -> Any:
     """An array on a device or in one of its memories, now; a tracer stays as it is.
 
-    Raises ValueError for what is no such place.
+    Raises ValueError for any other place.
     """
     if isinstance(value, Tracer):
         check_place(device)
@@ -66,7 +66,7 @@ def device_put(value: Any, device: Any = None) -> Any:
             return value
         sharding = runtime.single_device_sharding(target)
         moved = wrap_as(_copied_to(value, target), value.aval, sharding)
-        if len(value.devices()) > 1:  # as in JAX, its parts lie in the usual order
+        if len(value.devices()) > 1:  # as in JAX, the copy is row-major
             return moved
         return in_layout(moved, getattr(value._placed, "layout", None))
     aval = get_aval(value)
@@ -74,14 +74,14 @@ def device_put(value: Any, device: Any = None) -> Any:
 
 
 def put_in_format(value: Any, place: Format) -> Array:
-    """An array at its sharding's devices, and there in its layout.
+    """An array moved to a sharding's devices and stored in a layout.
 
-    Raises ValueError for `Layout.AUTO`, and as `Layout.check`.
+    Raises ValueError for `Layout.AUTO`, and where `Layout.check` does.
     """
     if place.layout is Layout.AUTO:
         raise errors.value_error(
             f"device_put got {place}: only the compiler of a program chooses a layout. "
-            "Say one, such as `Layout((1, 0))`."
+            "Give one, such as `Layout((1, 0))`."
         )
     if isinstance(place.layout, Layout):
         shape = physical_aval(get_aval(value)).shape
@@ -90,7 +90,7 @@ def put_in_format(value: Any, place: Format) -> Array:
 
 
 def in_layout(array: Array, layout: Layout | None) -> Array:
-    """The array where it is, its dimensions in this order; None: row-major."""
+    """The array on the same devices, stored in a layout; None means row-major."""
     held = getattr(array._placed, "layout", None)
     if held == layout:
         return array

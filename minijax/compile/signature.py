@@ -34,7 +34,7 @@ class EffectfulModuleContext(lowering.ModuleContext):
         super().__init__(module, platform)
         # The last token of each ordered effect, in the function being written.
         self.tokens: dict[Effect, Any] = {}
-        self.channels = 0  # of collectives that are written; each has its own
+        self.channels = 0  # how many the collectives written so far have taken
 
     def leading_types(self, closed: ClosedJaxpr) -> list[Any]:
         # A program with symbolic sizes takes the values of their variables.

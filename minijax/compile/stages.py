@@ -136,7 +136,7 @@ class Traced(_Stage):
     def lower(self, *, lowering_platforms: tuple[str, ...] | None = None) -> Lowered:
         """The program as StableHLO, for the default device's platform or a given one.
 
-        Raises ValueError for several platforms, or one that there is not.
+        Raises ValueError for several platforms, or for an unknown one.
         """
         if lowering_platforms is not None and len(lowering_platforms) != 1:
             raise ValueError(
@@ -319,7 +319,7 @@ class Lowered(_Stage):
     def cost_analysis(self) -> dict[str, float]:
         """XLA's estimate for the program before it is optimised: flops and others.
 
-        The client of the CPU makes it, which those of plugins cannot.
+        The CPU's client makes it; the clients of plugins cannot.
         """
         return unoptimized.cost_analysis(self._hlo(), runtime.get_backend("cpu"))
 

@@ -454,7 +454,7 @@ def batched(
     cut = next(iter(cuts), None)
     if cut is not None and spmd_name is not None:
         cut.check_batch_name(spmd_name)
-        spmd_name = None  # the types say it
+        spmd_name = None  # the types have the mesh axis
     axis_data = AxisData(name, size, spmd_name, cut)
     flat = FlatFunction(lambda args, kwargs: fun(*args, **kwargs), in_tree)
     outputs, out_dims = batching.batch(flat, axis_data, leaves, dims)

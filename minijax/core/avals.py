@@ -253,7 +253,7 @@ def _python_scalar_aval(value: Any) -> ShapedArray:
     kind = type(value)
     aval = _scalar_avals.get((kind, state.enable_x64))
     if aval is None:
-        # Of an IntEnum the type is that of int.
+        # An IntEnum has the type of an int.
         base = next(k for k in kind.__mro__ if k in dtypes.python_scalar_dtypes)
         dtype = dtypes.canonicalize_dtype(dtypes.python_scalar_dtypes[base])
         aval = ShapedArray((), dtype, weak_type=base is not bool)
@@ -411,7 +411,7 @@ def physical_aval(aval: AbstractValue) -> AbstractValue:
 def typecompat(expected: AbstractValue, actual: AbstractValue) -> bool:
     """Whether two types are the same, up to weak types.
 
-    A type on no mesh goes with any mesh, and those on meshes of Auto axes go together.
+    A type on no mesh matches a type on any mesh. Types on meshes of Auto axes match.
     """
     if isinstance(expected, ShapedArray) and isinstance(actual, ShapedArray):
         one, other = expected.cut, actual.cut

@@ -603,7 +603,7 @@ class Tracer(Typed):
     __slots__ = ("_trace", "aval", "__weakref__")
     __array_priority__ = 1000
     __hash__ = None  # type: ignore[assignment]
-    has_tangent = False  # which a Python float would lose
+    has_tangent = False  # if True, a conversion to a Python float would lose it
 
     _trace: Trace
     aval: Any

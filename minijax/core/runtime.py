@@ -206,7 +206,7 @@ def check_memory_kind(kind: str | None, devices: Any) -> str | None:
     Raises:
       ValueError: if the devices have no memory of this kind.
     """
-    # jaxlib fails for what is no text, with a bad cast.
+    # jaxlib raises a "bad cast" for a kind that is not a text.
     name = None if kind is None else str(kind)
     return _jax.check_and_canonicalize_memory_kind(name, devices)
 

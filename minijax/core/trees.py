@@ -69,7 +69,7 @@ def tree_unflatten(treedef: PyTreeDef, leaves: Iterable[Leaf]) -> Any:
 
 
 def checked_treedef(treedef: Any) -> PyTreeDef:
-    """`treedef` itself; TypeError for what is no structure of a tree."""
+    """`treedef` itself; TypeError unless it is the structure of a tree."""
     return checked(treedef, pytree.PyTreeDef, "what tree.structure(x) gives")
 
 

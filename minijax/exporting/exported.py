@@ -119,12 +119,12 @@ class Exported:
 
     @property
     def in_shardings_hlo(self) -> tuple[None, ...]:
-        """The sharding of each argument: None, it stands in the program itself."""
+        """None for each argument: the program itself has its sharding."""
         return (None,) * len(self.in_avals)
 
     @property
     def out_shardings_hlo(self) -> tuple[None, ...]:
-        """The sharding of each result: None, it stands in the program itself."""
+        """None for each result: the program itself has its sharding."""
         return (None,) * len(self.out_avals)
 
     def in_shardings_jax(self, mesh: Any) -> Sequence[None]:
@@ -263,7 +263,7 @@ def _checked_platforms(platforms: Sequence[str] | None) -> tuple[str, ...]:
         )
     for name in platforms:
         if name not in PLATFORMS:
-            raise errors.value_error(f"platforms are of {PLATFORMS}, got {name!r}.")
+            raise errors.value_error(f"platform {name!r} is none of {PLATFORMS}.")
     return tuple(platforms)
 
 
@@ -321,9 +321,9 @@ def _export_traced(
 
 
 def _with_cuts(closed: language.ClosedJaxpr, place: Placement) -> language.ClosedJaxpr:
-    """The program, which says along what its arguments and results are cut.
+    """The program, with constraints for arguments and results cut over Auto axes.
 
-    Explicit axes are in the types already.
+    Types have the cuts over Explicit axes already.
     """
 
     def cut(value: Any, sharding: Any) -> Any:
@@ -353,7 +353,7 @@ def _check_targets(lowered: lowering.Lowered, checks: Sequence) -> None:
 
 
 def _derivative(closed: language.ClosedJaxpr, primal: Exported) -> Exported:
-    """The derivative of a function that is exported, made when it is asked for."""
+    """The derivative of an exported function, made on demand."""
     count = len(primal.in_avals)
 
     def fun_vjp_jax(*args: Any) -> tuple:
@@ -400,7 +400,7 @@ def _differentiable(exported: Exported) -> Callable[..., Any]:
 
 
 def _cut_as(ct: Any, arg: Any) -> Any:
-    """The cotangent of an argument, whose type on an Explicit mesh has its cut."""
+    """The cotangent, cut over an Explicit mesh as the type of its argument is."""
     expected = language.get_aval(arg).to_ct_aval()
     alike = cut_of(expected) == cut_of(language.get_aval(ct))
     alike = alike or dtypes.is_float0(expected.dtype)
@@ -458,7 +458,7 @@ def check_arguments(exported: Exported, avals: Sequence[Any]) -> dict[str, Any]:
 def _call_lowering(ctx: Any, *operands: Any, exported: Exported) -> list[Any]:
     program, place = exported.program_for(ctx.platform), state.lowered_for
     count = place.mesh.size if type(place) is Placement else 1
-    # An export of a call has no place yet.
+    # While a call is being exported, its devices are not known: `place` is None.
     if place is not None and exported.nr_devices not in (1, count):
         raise errors.value_error(
             f"Function {exported.fun_name} was exported for {exported.nr_devices} "

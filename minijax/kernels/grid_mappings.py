@@ -88,7 +88,7 @@ class BlockMapping:
         return tuple(i for i, dim in enumerate(shape) if isinstance(dim, Squeezed))
 
     def first_elements(self, chosen: Sequence[Any]) -> list[Any]:
-        """Where the block begins that the index map chose, in the padded array.
+        """Where the block that the index map chose begins, in the padded array.
 
         Raises NotImplementedError for dimensions that only a TPU's pipeline knows.
         """

@@ -237,7 +237,7 @@ class Run:
     def __init__(self, watch: Watch, place: grid_context.Place):
         self.watch = watch
         self.place = place
-        # What index maps gave, by what they depend on, and the last blocks.
+        # What index maps returned, by the arguments they use; and the last blocks.
         self.chosen: dict[tuple, tuple[list[int], list[int]]] = {}
         self.block_at = functools.lru_cache(512)(block_at)
 

@@ -26,10 +26,10 @@ def one_operation(**operations: str) -> Rule:
     """The rule of a primitive that is one operation for each kind of dtype."""
 
     def lower(ctx: RuleContext, *values: Any, **_: Any) -> Any:
-        kind = kind_of(ctx.avals_in[0].dtype)
-        if kind not in operations:
+        dtype = ctx.avals_in[0].dtype
+        if (kind := kind_of(dtype)) not in operations:
             raise NotImplementedError(
-                f"{ctx.machine.compiler} has none for {ctx.avals_in[0].dtype}: convert."
+                f"{ctx.machine.compiler} has no such operation for {dtype}: convert it."
             )
         return operation(operations[kind])(*ctx.operands(*values))
 

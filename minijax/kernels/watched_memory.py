@@ -86,8 +86,8 @@ class Journal:
 
     def __init__(self, size: int):
         self.wrote = False  # any program, any element
-        # Rows of programs and of their lines: of the last that wrote; of the last that
-        # read, and of the last other one before it.
+        # Programs and their lines: the program that wrote last; the one that read last,
+        # and the last other one that read before it.
         self.writes = np.full((2, size), NO_PROGRAM, np.int64)
         self.reads = np.full((2, 2, size), NO_PROGRAM, np.int64)
 
@@ -304,7 +304,7 @@ class Watch:
         )
 
     def _reached(self, verb: str, block: Block, addresses, line: str, mask) -> Any:
-        """Which elements an access reaches, `...` for all; tells of the others."""
+        """Which elements an access reaches, `...` for all; reports the others."""
         whole_block = addresses is block.addresses and block.inside
         if mask is None and (whole_block or addresses.min(initial=0) >= 0):
             return ...

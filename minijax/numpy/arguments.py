@@ -45,8 +45,8 @@ def check_rank(name: str, least: int, most: float, **arrays: Any) -> None:
 
 def static_index(value: Any, context: str = "") -> int:
     """`value` as a Python integer known while tracing, or a symbolic size."""
-    known = concrete_or_error(None, value, context)
-    return known if is_symbolic(known) else index_of(known, context)
+    known, place = concrete_or_error(None, value, context), context.rstrip(".")
+    return known if is_symbolic(known) else index_of(known, f"{place}: the value")
 
 
 def index_tuple(value: Any) -> tuple[int, ...]:

@@ -285,10 +285,10 @@ def promote_args_inexact(name: str, *args: Any) -> list[Any]:
 
 
 def promote_args_real(name: str, *args: Any) -> list[Any]:
-    """Like `promote_args_inexact`; TypeError for complex numbers: no order."""
+    """Like `promote_args_inexact`; TypeError for complex numbers."""
     promoted = promote_args_inexact(name, *args)
     if any(map(np.iscomplexobj, promoted)):
-        raise TypeError(f"{name} takes real numbers, x.real, and got complex ones.")
+        raise TypeError(f"{name} takes real numbers, got complex ones: use x.real.")
     return promoted
 
 

@@ -17,9 +17,9 @@ In order:
     made theirs, or raises an error that names both programs.
 2.  When the first process's launches repeat, it tells `cycle`. All go on in the cycle
     without a word.
-3.  Who would launch something else says `ask`; the first process says `leave`, at once
-    or when it would itself. The others answer `at`. Up to the last place that is named
-    all launch what the cycle says, and from there on 1 holds again.
+3.  A process that would launch something else says `ask`. The first process says
+    `leave`, at once, or when it would launch something else itself. The others answer
+    `at`. All follow the cycle up to the last place named; from there on 1 holds again.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ _EXCHANGES = re.compile(
 )
 # With no launch of another thread for so long, one that is not next is refused.
 _PATIENCE = 10.0
-# A cycle has at most so many launches, and has been made twice.
+# A cycle has at most this many launches, and begins when they have been repeated.
 _LONGEST = 8
-# It is looked for after so many launches: looking takes a fifth as long as telling.
+# The search for a cycle follows every fourth launch: it costs a fifth of a message.
 _EVERY = 4
 
 
@@ -82,8 +82,8 @@ class Group:
         self._launching = False
         # What was told of places to come, outside of a cycle.
         self._decided: dict[int, Told] = {}
-        # What is launched in turn from one place on, before another: that is infinity
-        # until the cycle is left.
+        # The cycle, the place where it begins, and the place where it ends, which is
+        # infinity until the first process ends it.
         self._cycle: tuple[Told, ...] = ()
         self._since = 0
         self._until: float = 0
@@ -201,8 +201,8 @@ class Group:
         self._refuse(
             f"is {expected} in {told}, and {own} in process {self._member.process_id}: "
             "they would exchange values of different programs. Every process of a mesh "
-            "launches the same programs in the same order; of several threads, those "
-            "that launch have the same names in each process "
+            "launches the same programs in the same order; if several threads launch, "
+            "they have the same names in each process "
             "(threading.Thread(name=...))."
         )
 

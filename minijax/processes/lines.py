@@ -1,7 +1,7 @@
 """Messages between processes: one JSON object a line, over a socket.
 
-What is said of launches is said most often, and is a line of another form, which is
-passed on as it came: `launch GROUP WHAT PLACE JSON`.
+Messages about launches are the most frequent. They have another form, and the
+coordinator passes them on unread: `launch GROUP WHAT PLACE JSON`.
 
 And the splicing of two sockets, by which other traffic takes the same way.
 """
@@ -33,7 +33,7 @@ class Lines:
         return self.send_line(json.dumps(message).encode())
 
     def send_line(self, line: bytes) -> bool:
-        """The same of a line."""
+        """Sends one line; False if the connection is gone."""
         try:
             with self._sending:
                 self.connection.sendall(line + b"\n")

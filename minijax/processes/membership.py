@@ -25,7 +25,7 @@ from minijax.processes.coordinator import numbers, said_of_launch
 from minijax.processes.launch_order import Group, group_of
 from minijax.processes.lines import Lines, in_background, splice
 
-# Most is said again, of another place: its text is made and read once.
+# Most lines repeat with another place, so the rest of their text is cached.
 _text = functools.lru_cache(maxsize=1024)(json.dumps)
 _value = functools.lru_cache(maxsize=1024)(json.loads)
 # With an error in another process, this one has so long to print its own.

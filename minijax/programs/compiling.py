@@ -62,7 +62,7 @@ class LibraryCompilation(dispatch.Compilation):
         if discharge.has_refs(closed):
             closed, donated, _ = discharge.pure_and_donated(closed, request.donated)
             request = request._replace(donated=donated)
-        # What rules trace while they lower is the compiler's to cut.
+        # The compiler chooses the cuts of what rules trace while they lower.
         with (
             override("mesh", None),
             override("abstract_mesh", None),

@@ -22,7 +22,7 @@ from minijax.programs.sharding.partitioned import PartitionedProgram
 from minijax.programs.sharding.placement import Placement, placement_of
 from minijax.support.version import __version__
 
-# Raised by one where the bytes get other parts, or parts of another meaning.
+# Add one to it when the bytes get other parts, or parts with another meaning.
 _FORMAT = 1
 
 

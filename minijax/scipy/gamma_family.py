@@ -47,7 +47,7 @@ def loggamma(x: ArrayLike) -> Array:
 
 def _only_real(name: str, x: Any) -> None:
     if jnp.iscomplexobj(x):
-        raise NotImplementedError(f"{name} takes real numbers, x.real, got {x.dtype}.")
+        raise NotImplementedError(f"{name} takes no {x.dtype} numbers: use x.real.")
 
 
 def factorial(n: ArrayLike, exact: bool = False) -> Array:

@@ -143,7 +143,7 @@ def _partial_eval_jaxpr_custom(
     ensure_out_inst: tuple[bool, ...],
     saveable: Callable,
 ) -> Split:
-    """The same, of flags that can be hashed."""
+    """`partial_eval_jaxpr_custom`, with flags as tuples, which can be hashed."""
     marks: dict[language.Var, tuple[bool, bool]] = dict.fromkeys(
         jaxpr.constvars, (False, True)
     )

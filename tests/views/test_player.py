@@ -289,7 +289,7 @@ def test_live_records_again():
     player, complaint = box.children[-1], box.children[-2]
     slider.value = 4
     assert "incompatible shapes" in complaint.value and "f32[3]" in player.frame
-    assert "The picture is the one before." in complaint.value
+    assert "The picture shows the last good values." in complaint.value
     slider.value = 3
     assert complaint.value == ""
     with pytest.raises(TypeError, match="got no control"):

@@ -97,7 +97,7 @@ def test_the_page_counts_by_the_users_line(run) -> None:
     assert len(page) < 100_000
     # The terminal has the finding in one line, and where the page is.
     (told,) = [row for row in done.stderr.splitlines() if "sometimes (5, 4)" in row]
-    assert told.strip().startswith(f"line {STEP}") and "can go" in told
+    assert told.strip().startswith(f"line {STEP}") and "avoidable" in told
     assert "recorded: " in done.stderr
 
 

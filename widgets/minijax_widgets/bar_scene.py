@@ -15,17 +15,17 @@ from typing import Any, NamedTuple
 from minijax_widgets.glyph import Drawn, line, path, rect, text_width, words
 from minijax_widgets.scene import Drawings, Scene
 
-# Of a static picture, in pixels.
+# The size of a static picture and of a row, in pixels.
 WIDTH, HEIGHT, ROW = 920, 300, 18.0
-# Under the bars stands what each role is, and how much of the whole is drawn.
+# The height of the legend under the bars.
 BELOW = 24
-# Bars thinner than a pixel: which part of it they fill at least, and their ink.
+# The opacity of bars thinner than a pixel, by the least part of it that they fill.
 INKS = ((0.75, 1.0), (0.1, 0.4), (0.0, 0.1))
 
 
 class Bar(NamedTuple):
-    """Something that is there from `start` to `end`, in the row `top`, `high` rows
-    high; `go` is the step that a click goes to, `said` what it is."""
+    """Something that exists from `start` to `end`, drawn in the row `top`, `high` rows
+    high; a click goes to the step `go`, and `said` is its name."""
 
     start: float
     end: float
@@ -38,8 +38,8 @@ class Bar(NamedTuple):
 
 @dataclass(frozen=True)
 class Told:
-    """How a bar's sentence goes on: `between` a number and another, `shift` is added
-    to its points, and `unit` follows each; `points` names whole points."""
+    """The end of a bar's sentence: the words `between` its two numbers, what to add to
+    the points (`shift`), the `unit` behind each, and the name of whole `points`."""
 
     between: tuple[str, str]
     shift: int = 0

@@ -20,7 +20,8 @@ from minijax_widgets.scene import Scene, text_width
 from minijax_widgets.view import View, cut, short_name, shortened, views
 
 MOST_PROGRAMS = 12  # that have a line of their own in the strip of calls
-# A row tells so many changes, and names cut to so many letters; the step tells all.
+# A row has at most this many changes, and cuts names to this many letters; the step
+# has all of them.
 MOST_TOLD = 4
 MOST_NAME = 32
 LINE = 22
@@ -36,12 +37,13 @@ def cache(function: Any) -> CacheView:
         f(y)
         view
 
-    The view shows the calls up to the moment at which it is shown: for each miss, what
-    differs from the nearest key that was kept, and what to write instead. It watches
-    until `view.close()`, or until it is garbage; `with see.cache(f) as view:` closes
-    it behind the block. Before the first call it shows the keys that the function
-    keeps; how they came to be was not recorded. Raises TypeError for a function that is
-    not jitted. Calls inside of other transformations have no cache of their own to hit.
+    The view shows the calls that were made before it is shown. For each miss it says
+    what differs from the nearest key that was kept, and what to write instead. It
+    watches until `view.close()`, or until it is garbage; `with see.cache(f) as view:`
+    closes it behind the block. Before the first call it shows the keys that the
+    function keeps; how they came to be was not recorded. Raises TypeError for a
+    function that is not jitted. Calls inside of other transformations have no cache of
+    their own to hit.
 
     A function that JAX has jitted is taken, too. JAX answers calls in C++, which
     reports nothing, so make them through the view:
@@ -137,8 +139,8 @@ class CacheView(View):
         if not record.watched:
             kept = Pane("keys", [Row([key]) for key in record.keys])
             told = (
-                "No call was made since it is watched: give a call, and show the view "
-                "again. The first of any kind is traced and compiled."
+                "No call was made since the watch began: call the function, and show "
+                "the view again. The first call of each kind is traced and compiled."
             )
             return self.picture(
                 [kept] if record.keys else [],
@@ -303,8 +305,8 @@ def labels(names: dict[int, str], most: int) -> dict[int, str]:
 
 
 def unusual_leaves(parts: dict[int, list[str]]) -> dict[int, str]:
-    """Returns what tells programs from the usual one: leaves of other types than most
-    have, and "no x" for a leaf that others have."""
+    """Returns how programs differ from the usual one: leaves whose type most others do
+    not have, and "no x" for a leaf that others have."""
     types = {
         number: {leaf.rpartition(": ")[0]: leaf.rpartition(": ")[2] for leaf in row}
         for number, row in parts.items()

@@ -39,7 +39,7 @@ def primitives() -> PrimitivesView:
 
 
 def way_of(told: str) -> str:
-    """Returns which way a formula goes; "with" for what defines a name."""
+    """Returns the direction of a formula; "with" if it defines a name."""
     if told.startswith("d "):
         return "forwards"
     if told.startswith("ct_"):

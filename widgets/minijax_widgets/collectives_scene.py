@@ -428,7 +428,7 @@ class Drawing:
         y += 24
         whole = self.each.opcode == "collective-permute"
         if self.stands_in_a_ring() and self.adds():
-            scene.note(x, y, "a number: so many devices are in this sum")
+            scene.note(x, y, "a number: how many devices are in this sum")
             y += 18
         elif not self.stands_in_a_ring() and not whole:
             scene.note(x, y, "a number: which part of the array")

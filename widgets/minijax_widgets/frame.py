@@ -39,8 +39,8 @@ LIVE_SCALE = 0.45
 LARGER_SCALE = 0.9
 # A browser shows this many rows of a static frame without delay.
 STATIC_ROWS = 48
-# A picture of more marks has them as JSON of their own: the player reads them when it
-# draws it, and a page draws one of a pane's layouts.
+# The marks of a picture with more than these are JSON of their own, which the player
+# reads when it draws the picture: a page draws only one of a pane's layouts.
 MANY_MARKS = 100
 # With what the role of a sign begins.
 SIGN = "sign "
@@ -145,13 +145,13 @@ def in_parts(rows: list[Row]) -> list[Row]:
 class Pane:
     """A part of the picture.
 
-    `scene` is a picture of marks; `middle`, `less` and `narrow` are the same for less
-    and less room, and `layouts` what boxes show that open or close (a mark's `opens`).
-    A "strip" is a scene that others leave room for. Else: a table, code, prose that
-    wraps, a listing or tiles. A listing is a text with a rail of remarks, which narrow
-    pages leave out; "sides" are a sign and two programs. Cells of tiles wrap, a tile
-    stands for the step that lights its key. A pane is as wide as what it holds asks
-    for: `below` puts it under the one before it, `wide` under all.
+    Its `kind` is "scene", a table, code, prose that wraps, a listing or tiles.
+    `scene` is a picture of marks; `middle`, `less` and `narrow` are this picture for
+    narrower pages, and `layouts` are those with other boxes open (a mark's `opens`).
+    A "strip" is a scene for which other panes leave room. A listing is a text with a
+    rail of remarks, which narrow pages leave out; "sides" are a sign and two programs.
+    Cells of tiles wrap, and each tile is a step, the one that lights its key. A pane is
+    as wide as its contents; `below` puts it under the pane before it, `wide` under all.
     `key` is a key of the keyboard that hides the pane and shows it again.
     """
 

@@ -13,7 +13,7 @@ from minijax_widgets.view import cut
 
 @dataclass(frozen=True)
 class Layout:
-    """Where the columns stand, in pixels."""
+    """The places and widths of the columns, in pixels."""
 
     width: float
     label: float
@@ -52,7 +52,7 @@ class Steps:
 
 
 def path_of(band: Band) -> str:
-    """What tells the names of a band's program from those of other programs."""
+    """A prefix that keeps the names of a band's program apart from other programs'."""
     return band.key.rpartition(":")[0]
 
 

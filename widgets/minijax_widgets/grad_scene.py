@@ -111,7 +111,7 @@ class Picture:
         names = [(self.named(a.name), self.named(a.cotangent), a) for a in arguments]
         left = [glyph(a.shape, name=name, scale=scale).w + 16 for name, _, a in names]
         right = [glyph(a.shape, name=name, scale=scale).w + 22 for _, name, a in names]
-        # The first of each stand with their middle at their place.
+        # The first glyph of each is centred at its place.
         room = layout.cotangent - self.leftmost - (right[:1] or [0])[0] / 2
         beside = layout.width - layout.cotangent + (right[:1] or [0])[0] / 2 + 22
         return sum(left) <= room and (layout.wide or sum(right) <= beside)

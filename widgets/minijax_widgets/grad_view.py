@@ -68,13 +68,12 @@ def grad(
 
     Down the left is the forward pass, in the middle what it keeps (boxes whose area is
     bytes), up the right the transposed equations on the same rows, and where
-    cotangents meet and add. Arrays and `ShapeDtypeStruct`s serve alike: types are what
-    is looked at. Where it costs little, a program of at most 200 equations, four
-    million numbers and thirty million steps of arithmetic (on large arrays of 60
-    different operations), both passes run: arrays of at most 32 rows and columns
-    show what they hold, others the means of blocks. With `values=True` any program
-    runs, and the first NaN and the first infinity are marked; `values=False` runs
-    nothing.
+    cotangents meet and add. The view reads types, so `ShapeDtypeStruct`s serve as well
+    as arrays. It also runs both passes of a cheap program, one of at most 200
+    equations, four million numbers and thirty million steps of arithmetic (on large
+    arrays, 60 different operations). Arrays of at most 32 rows and columns then show
+    their numbers, and larger ones the means of blocks. `values=True` runs any program
+    and marks the first NaN and the first infinity; `values=False` runs nothing.
 
     `beside` is another function of the same arguments, drawn next to the first one:
 

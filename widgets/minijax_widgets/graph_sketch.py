@@ -18,10 +18,10 @@ from minijax_widgets.view import cut, short_name
 MOST_ALIKE = 3
 PAD = 10.0
 HEAD = 20.0
-# Between the lines that go round.
+# The space between lines that go round.
 ROUND = 16.0
-# Of a title: letters in a line at least, more in a small graph; lines, letters at most.
-# A longer name of a value is folded.
+# Titles: the least letters in a line, in graphs of four kinds; the most lines and their
+# height; the most letters, also of a value's name, which is cut if it is longer.
 LETTERS, SMALL_LETTERS, DOWN_LETTERS, NARROW_LETTERS = 10, 34, 30, 18
 LINES, LINE = 5, 16.0
 MOST_LETTERS, MOST_OF_NAME = 140, 28

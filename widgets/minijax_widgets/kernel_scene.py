@@ -428,7 +428,7 @@ class Uses:
     most: int
 
 
-# By what is drawn, the elements of a cell, and the number of steps.
+# Uses by the key of a drawing, the elements of a cell, and the number of steps.
 KnownUses = dict[tuple[str, int, int, int], Uses]
 
 
@@ -521,7 +521,7 @@ def draw_window(
         tall = max(0.0, min(py + h, tiles.h + 0.5) - max(py, 0.0))
         return (px, py), (left, up, wide, tall)
 
-    # By where a block starts: many programs have the same one.
+    # Blocks by their start: many programs have the same block.
     known: dict[tuple[int, ...], tuple[tuple[float, float], Sides]] = {}
     for step, program in enumerate(programs):
         start = tuple(operand.starts[program][-2:])
@@ -589,7 +589,7 @@ def draw_problem(
 # ---- bytes --------------------------------------------------------------------------
 
 
-# By the name of a bar what it looks like from which step on.
+# For the name of a bar: its drawings, each with its first step.
 KnownBars = dict[str, list[tuple[int, Parts]]]
 
 

@@ -44,11 +44,11 @@ MOST_STEPS = 1000
 MOST_DRAWN = 8
 # The pipeline's rows, and what colour each has.
 LANES = {"copy in": "value", "compute": "text", "copy out": "residual"}
-# Of a longer pipeline so many programs are in sight at first.
+# A longer pipeline shows this many programs at first.
 SLOTS = 10
 MOST_PROBLEMS = 20
 NO_PROGRAMS = (
-    "The grid has no programs: give operands of which the grid gets one at least."
+    "The grid has no programs: give operands for which the grid has at least one."
 )
 MOST_TEXT_CELLS = 8
 

@@ -59,7 +59,7 @@ OF_KINDS: dict[str, dict[str, str]] = {
     },
     "stages": {
         "value": "a line of yours; of code, its instructions",
-        "constant": "made by XLA: of no line",
+        "constant": "made by XLA, from no line of yours",
     },
     "stages_difference": {
         "value": "bytes that kernels move",
@@ -76,7 +76,7 @@ OF_KINDS: dict[str, dict[str, str]] = {
     },
     "cache": {
         "value": "a key that was made, and the calls that it answered",
-        "miss": "a key that one could have done without",
+        "miss": "a key that the call could have avoided",
     },
     "keys": {
         "value": "a key, and what was drawn from it",
@@ -122,7 +122,7 @@ OF_KINDS: dict[str, dict[str, str]] = {
         "meshy": "sent over its second axis",
         "meshz": "sent over its third axis",
         "constant": "spare; compiling",
-        "miss": "what a device has",
+        "miss": "the memory of a device",
     },
 }
 

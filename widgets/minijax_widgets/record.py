@@ -4,7 +4,8 @@
 
 runs the script as `python train.py --steps 100` would, and writes one page that opens
 without a network: each line of the user's code at which something was traced, lowered,
-compiled or waited for, ranked by what can go, with the reason and the repaired line.
+compiled or waited for, ranked by avoidable seconds, with the reason and the repaired
+line.
 
     with see.recording() as record:
         train()

@@ -68,7 +68,7 @@ class Report:
         return sorted(found, key=lambda f: (-f.rank, -f.bytes))
 
     def lost_at(self, site: Site) -> float:
-        """Seconds that can go at one line."""
+        """The avoidable seconds of one line."""
         return sum(f.seconds for f in self.faults.get((site.file, site.line), []))
 
     def code(self, site: Site) -> str:
@@ -94,9 +94,9 @@ class Report:
         unsure = max(told, key=lambda f: f.at_most)
         where = self.place(unsure.file, unsure.line)
         if self.lost < 0.0005:
-            return f"{text}; up to {seconds(unsure.at_most)} can go at {where}"
+            return f"{text}; up to {seconds(unsure.at_most)} avoidable at {where}"
         more = f"; up to {seconds(unsure.at_most)} more at {where}"
-        text += f"; {seconds(self.lost)} can go"
+        text += f"; {seconds(self.lost)} avoidable"
         worst = max(self.sites, key=self.lost_at)
         if self.lost_at(worst):
             where = self.place(worst.file, worst.line)
@@ -112,7 +112,7 @@ def make_report(
     programs: list[ProgramFacts],
     error: str = "",
 ) -> Report:
-    """Ranks what the ears have heard: what can go first, then seconds."""
+    """Ranks what was recorded: by avoidable seconds, then by seconds."""
     sites: list[Site] = []
     faults: dict[tuple[str, int], list[Fault]] = {}
     sources: dict[str, Source] = {}
@@ -183,11 +183,11 @@ def counts(site: Site) -> str:
 
 
 def costs(fault: Fault) -> str:
-    """What goes when the advice is obeyed."""
+    """What the advice saves."""
     if fault.seconds >= 0.0005:
-        return f"{seconds(fault.seconds)} can go"
+        return f"{seconds(fault.seconds)} avoidable"
     if fault.at_most:
-        return f"up to {seconds(fault.at_most)} can go"
+        return f"up to {seconds(fault.at_most)} avoidable"
     return f"{bytes_told(fault.bytes)}" if fault.bytes else ""
 
 
@@ -225,7 +225,7 @@ def page(report: Report) -> str:
     parts = [
         f"<h1>{escape(report.headline())}</h1>",
         f'<p class="sub"><code>{escape(report.command)}</code> &middot; your code\'s '
-        "lines only, ranked by what can go, then by seconds</p>",
+        "lines only, ranked by avoidable seconds, then by seconds</p>",
     ]
     if report.error:
         parts.append(
@@ -291,8 +291,8 @@ CONTROLS = """<div class="bar" role="toolbar" aria-label="steps">
 <button id="keys" aria-label="keys">?</button></div>
 <p id="help" hidden>Up and Down: another line. Enter: its source. C: copy the repaired
 lines. + and -, or the wheel with Ctrl, over the calls: zoom; drag: pan; 0:
-all of it. T: this page as text. A mark that is tall made a program, one that is short
-found it. Red stands for what can go.</p>"""
+all of it. T: this page as text. A tall mark made a program, a short one
+found it. Red stands for avoidable time.</p>"""
 
 # The names of the columns, with the bars' legend.
 HEADS = """<div class="heads"><span>your line</span><span class="times">times</span>
@@ -322,14 +322,14 @@ def row(report: Report, number: int, site: Site, scale: float) -> str:
     if lost >= 0.0005:
         can = (
             f'<span class="lost" style="width:{share(lost, scale)}"></span>'
-            f"<small>{seconds(lost)} can go</small>"
+            f"<small>{seconds(lost)} avoidable</small>"
         )
     elif unsure := sum(fault.at_most for fault in faults):
         # What the lines that this one calls have spent: their bars are at them.
         wide = share(min(unsure, scale), scale)
         can = (
             f'<span class="lost unsure" style="width:{wide}"></span>'
-            f"<small>up to {seconds(unsure)} can go</small>"
+            f"<small>up to {seconds(unsure)} avoidable</small>"
         )
     told: list[Line] = []  # a line that two faults share is shown once
     why = "".join(reason(fault, told) for fault in faults)
@@ -577,7 +577,7 @@ UNKNOWN = """<details class="unknown"><summary>What this page cannot know</summa
 it was recorded. What was jitted before, or by a library as it was imported, has its
 misses here and no count.</li>
 <li>Seconds of compiling are of this machine at this load; the counts are exact.</li>
-<li>What can go at a wait is at most the work of the host between two waits. On a CPU
+<li>The avoidable time at a wait is at most the host's work between two waits. On a CPU
 that shares its cores with the computation it may be nothing.</li>
 <li>An operation that is fused or not is XLA's choice, and a compiled program does not
 say why: see.fusion(f, x) compiles it once more without fusion and compares.</li>

@@ -62,7 +62,7 @@ class Drawing:
             column: max(sum(part.amount for part in bar) for bar in found) or 1.0
             for column, found in bars.items()
         }
-        # A bar that comes near to what a device has, or is longer, stands by its line.
+        # The line of a device's memory is drawn if a bar comes near to it or is longer.
         if self.room < 2 * self.most[self.memory]:
             self.most[self.memory] = max(self.most[self.memory], self.room * 1.04)
         y = self.heads() if self.wide else 8.0

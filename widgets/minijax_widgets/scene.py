@@ -62,12 +62,11 @@ Point = tuple[float, float]
 class Times(TypedDict, total=False):
     """What every mark may have besides its own arguments.
 
-    `at` is the first step in which it is there, `until` the last; outside it is faint.
-    `go` is the step a click goes to, `opens` the layout of the pane that a click shows,
-    `tell` a sentence for the detail line, `label` what a screen reader says instead of
-    what the mark makes of itself; "" for a mark that the label of another one
-    describes. `says` is a sentence for both.
-    `moves` are (step, x, y): from that step on it stands there.
+    The mark is there from the step `at` to the step `until`, else it is faint.
+    A click goes to the step `go`, or shows the layout `opens` of the pane. `tell` is
+    a sentence for the detail line, `label` one for screen readers, "" if the label of
+    another mark describes this one; `says` is a sentence for both. `moves` are
+    (step, x, y): from that step on the mark stands at (x, y).
     """
 
     at: int
@@ -603,7 +602,7 @@ class Scene:
         self.marks.append(mark)
 
     def end_at(self, height: float, room: float = 8) -> None:
-        """Ends the picture below, and to the right so far behind what stands there."""
+        """Sets the height; the width is `room` more than the rightmost mark needs."""
         self.height = height
         ends = {
             number: max(map(right_end, drawn), default=-math.inf)
@@ -626,9 +625,9 @@ class Scene:
         """Returns the scene as the player takes it; its marks name `drawings`, which
         stand in the scene itself if none are given."""
         of = (own := Drawings() if drawings is None else drawings).number
-        # Marks stand in rows: few places differ.
+        # Marks stand in rows, so many places are equal.
         short = functools.cache(lambda place: rounded(float(place)))
-        # By identity: marks share what lights up around them.
+        # Halos by identity: marks share them.
         halos: dict[int, int] = {}
         marks = []
         for mark in self.marks:

@@ -68,14 +68,14 @@ def trace(
     line that ran in Python only. What the function prints is part of the recording; an
     exception that it raises is shown where it happened, and is not raised again.
 
-    While a function is traced its arrays have no values. Where it costs little, a
-    program of at most 200 equations, four million numbers and thirty million steps of
-    arithmetic (on large arrays of 60 different operations), it is run as well, and
-    below stands in cells what each equation reads and makes then: the numbers of arrays
-    of at most 32 rows and columns, of others the means of blocks. `values=True` runs
-    any program, with its effects, and `values=False` none. Raises TypeError for a
-    function that itself has an argument `values`, if that is given by name: it is
-    passed as a lambda; and for `values=True` and an argument without a value.
+    While a function is traced its arrays have no values. So the view also runs a cheap
+    program, one of at most 200 equations, four million numbers and thirty million steps
+    of arithmetic (on large arrays, 60 different operations). The cells below then show
+    what each equation reads and makes: the numbers of arrays of at most 32 rows and
+    columns, and the means of blocks of larger ones. `values=True` runs any program,
+    with its effects, and `values=False` none. Raises TypeError if a function has an
+    argument `values` of its own that is given by name (pass a lambda), and for
+    `values=True` with an argument that has no value.
     """
     return TraceView(record_trace(function, *args, values=values, **kwargs))
 

@@ -25,7 +25,7 @@ MOST = 3
 ABOVE, TOLD = 20, 16  # a name, over its cells, and what a cell is of a reduced one
 # The largest cell.
 CELL = (92.0, 44.0)
-# What adds: equal numbers of its operands and of its result have equal inks.
+# Primitives that add: equal numbers in operands and result have equal inks.
 ADDS = frozenset(("sum", "add", "add_any", "sub"))
 
 
@@ -179,7 +179,7 @@ class Strip:
         values = self.values.get(name)
         w, h = self.size(name, wide) if values else (0.0, 32.0)
         middle = self.above + (tall - self.above) / 2
-        # Where the name's line begins: it stands at the cells.
+        # The top of the name's line, which stands right above the cells.
         top = middle - h / 2 - self.above
         title = words(wide / 2, top + 13, said, size=12, anchor="middle", mono=True)
         if not values:

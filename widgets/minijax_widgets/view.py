@@ -34,7 +34,7 @@ from minijax_widgets.style import LIGHT, TEXT
 
 STATIC = Path(__file__).parent / "static"
 
-# What a view of a program says that has nothing to show.
+# The text of a view whose program has nothing to show.
 NOTHING = (
     "There are no equations: give a function that computes something from its "
     "arguments, such as jnp.sin."
@@ -281,7 +281,7 @@ def with_options(see: F) -> F:
             names = inspect.signature(function).parameters if both else {}
         except (TypeError, ValueError):
             names = {}
-        # What a partial has bound by name is not asked for.
+        # A partial has given the arguments that it bound by name.
         bound = getattr(function, "keywords", None) or {}
         for name in sorted((both & names.keys()) - bound.keys()):
             raise TypeError(

@@ -24,18 +24,19 @@ from minijax_widgets.view import WIDTH, View, cut, views
 
 
 def why(subject: Any = None) -> WhyView:
-    """Tells why: of an exception, of the last one shown, of an equation, or of a jitted
-    function that was compiled again.
+    """Explains an exception, an equation, or why a jitted function was compiled again.
 
-    Of an exception: where the tracer was born and where it was used, the rule that was
-    broken, what to write instead, and the program up to there. Of an equation (one of
-    `make_jaxpr(f)(x).eqns`): the user's line, and the rules of the transformations that
-    wrote it, if they were recorded (`minijax_lab.explain.causes.recording`); those of
-    `see.jaxpr(f, x)` are, and `see.jaxpr(f, x).why(3)` tells of its third. Of a jitted
-    function, or of the view that `see.cache(f)` gave, which knows the lines of calls:
-    what made its last program necessary, by the leaf's path, and what to write. Without
-    an argument, and where no exception was shown: the last time that a function watched
-    by `see.cache` was compiled again. Raises LookupError when there was nothing of it.
+    For an exception the view shows where the tracer was made and where it was used, the
+    rule that was broken, what to write instead, and the program up to there. For an
+    equation (one of `make_jaxpr(f)(x).eqns`) it shows the user's line, and the rules of
+    the transformations that wrote it, if they were recorded
+    (`minijax_lab.explain.causes.recording`). `see.jaxpr(f, x)` records them, and
+    `see.jaxpr(f, x).why(3)` explains its third equation. For a jitted function, or for
+    the view that `see.cache(f)` returned, which knows the lines of calls, it shows what
+    made the last program necessary, by the leaf's path, and what to write instead.
+    Without an argument it explains the last exception that was shown, or else the last
+    time that a function watched by `see.cache` was compiled again. Raises LookupError
+    if there is neither.
     """
     watch = latest.get("watch")
     if subject is None and watch is not None and last_exception() is None:

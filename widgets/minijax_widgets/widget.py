@@ -88,8 +88,8 @@ def live(
     arrays among `args` stay arguments of what is recorded, where `see.grad` and
     `see.vmap` find them; others are passed as they are. Where a shape depends on a
     control, let `function` make the array. An error is shown in place of the picture,
-    which comes back with the next good value. The step stays while the program has as
-    many steps; else the telling one shows.
+    which comes back with the next good value. The step stays the same while the number
+    of steps does; else the picture shows its most telling step.
 
         see.live(see.jaxpr, lambda n: jnp.zeros(n).sum(), n=IntSlider(3, 1, 8))
         see.live(see.grad, loss, weights, rounds=IntSlider(2, 1, 6))
@@ -139,7 +139,7 @@ def live(
         except Exception as error:
             told = escape(f"{type(error).__name__}: {error}")
             look = "color:var(--jp-error-color1,#B3261E);white-space:pre-wrap"
-            told += "\nThe picture is the one before."
+            told += "\nThe picture shows the last good values."
             complaint.value = f'<pre style="{look}">{told}</pre>'
             return
         complaint.value = ""

@@ -78,7 +78,7 @@ def write_kernel(
     scalars = mapping.num_index_operands
     refs: list[Any] = [v.aval for v in jaxpr.invars]
     blocks = mapping.block_mappings
-    # Of each ref the shape of its memory, and the axes that the kernel does not see.
+    # For each ref the shape of its memory, and the axes that the kernel does not see.
     parts: list[Any] = [(ref.shape, ()) for ref in refs]
     parts[scalars : scalars + len(blocks)] = [
         (b.sizes, b.squeezed_axes) for b in blocks

@@ -248,7 +248,7 @@ def _masked_swap(ctx: RuleContext, *leaves: Any, args_tree: Any, **_: Any) -> An
     ref, indexers, value, mask = trees.tree_unflatten(args_tree, leaves)
     aval = ctx.avals_out[0]
     if mask is not None and (np.dtype(aval.dtype).itemsize != 4 or _is_smem(ref)):
-        raise NotImplementedError("a write with mask, but 32 bits to VMEM: use where.")
+        raise NotImplementedError("masked writes, except 32 bits to VMEM: use where.")
     old = _read(ctx, ref, indexers, aval)
     if mask is not None:
         _, _, block = _block(ctx, ref, indexers)

@@ -22,7 +22,7 @@ class ArrayNamespaceInfo:
     """What `__array_namespace_info__` returns. No answer depends on the `device`."""
 
     def default_device(self) -> None:
-        """None: an array that was put on no device goes where the others are."""
+        """None: an array that is not committed follows those that are."""
         return None
 
     def devices(self) -> list[Any]:

@@ -80,7 +80,7 @@ def array(
 
 
 def _as_sharding(device: Any) -> Any:
-    """A device as a sharding; ValueError for what is neither, nor None."""
+    """A device as a sharding; ValueError unless it is one of them, or None."""
     if hasattr(device, "platform"):
         return SingleDeviceSharding(device)
     if device is not None and not isinstance(device, Sharding):
@@ -92,7 +92,7 @@ def _as_sharding(device: Any) -> Any:
 
 
 def put_on(result: Array, device: Any) -> Array:
-    """`result` on a device, or as a sharding says, also in a program.
+    """`result` on a device, or cut by a sharding, also in a traced program.
 
     ValueError for anything else.
     """
@@ -338,7 +338,7 @@ def _filled(
 
 
 def _places(name: str, device: Any, out_sharding: Any) -> tuple[Any, Any]:
-    """Both, of which one is None. A sharding without devices can only be in a type."""
+    """Both, at most one not None; a sharding without devices is the `out_sharding`."""
     if device is not None and out_sharding is not None:
         raise ValueError(
             "Only one of `device` or `out_sharding` can be set. Got "

@@ -37,7 +37,7 @@ def repeat(
     """
     if out_sharding is not None:
         options = {"axis": axis, "total_repeat_length": total_repeat_length}
-        repeats = getattr(repeats, "_value", repeats)  # in no mesh
+        repeats = getattr(repeats, "_value", repeats)  # plain, for `laid_out`
         repeated = functools.partial(repeat, repeats=repeats, **options)
         return creation.laid_out(repeated, out_sharding, a)
     if isinstance(repeats, (int, np.integer)):

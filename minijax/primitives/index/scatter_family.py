@@ -179,8 +179,8 @@ def _scatter_lowering(
         results = lower_scalars(ctx, language.ClosedJaxpr(jaxpr, consts), old, new)
         used = [var for eqn in jaxpr.eqns for var in eqn.invars]
         if ctx.platform == "cuda" and jaxpr.invars[1] not in used:
-            # A body of one operation is an atomic one on `new` for XLA, which
-            # crashes if it has none: `x.at[i].apply(double)`. `new` is zero.
+            # XLA turns a body of one operation into an atomic operation with `new`,
+            # and crashes if the body ignores `new`, which is zero: `x.at[i].apply`.
             inexact = dtypes.issubdtype(physical.dtype, np.inexact)
             take = hlo.stablehlo.subtract if inexact else hlo.stablehlo.xor
             results = [take(results[0], new)]

@@ -20,7 +20,7 @@ def lower_scalars(ctx: Any, closed: ClosedJaxpr, *scalars: Any) -> list[Any]:
     NotImplementedError when it has a side effect or calls Python.
     """
     _check_pure(closed.jaxpr, ctx.primitive)
-    # Programs that are used on many lines have none of their own.
+    # Programs that several lines share have no line of their own.
     here = SourceInfo(ctx.module_context.source.traceback, NameStack())
     eqns = [
         eqn if eqn.source_info.traceback else eqn.replace(source_info=here)

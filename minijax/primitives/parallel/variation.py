@@ -62,7 +62,7 @@ def words_of(aval: Any) -> Words:
 
 
 def words_over(aval: Any, axes: frozenset, spec: Any = PartitionSpec()) -> Words:
-    """`words_of`, of these axes only, and those of a spec."""
+    """The axes of `words_of` that are among `axes`, and those that a spec names."""
     unreduced, reduced = words_of(aval)
     return unreduced & axes | spec.unreduced, reduced & axes | spec.reduced
 

@@ -23,7 +23,7 @@ from minijax.core.shaping import convert_element_type, reshape
 from minijax.core.sums import reduce_sum, reduction, zero
 from minijax.primitives.elementwise import comparing, extrema
 from minijax.primitives.shape import broadcasting, padding, slicing
-from minijax.primitives.shape.squeezing import indices_of, squeeze
+from minijax.primitives.shape.squeezing import index_of, indices_of, squeeze
 from minijax.support import element_types
 
 # ----------------------------------------------------------------------------------
@@ -351,7 +351,7 @@ def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
     """
     index_dtype = element_types.check_and_canonicalize_user_dtype(index_dtype, "argmin")
     return argmin_p.bind(
-        operand, axes=indices_of((axis,), "axis"), index_dtype=index_dtype
+        operand, axes=(index_of(axis, "axis"),), index_dtype=index_dtype
     )
 
 
@@ -364,5 +364,5 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
     """
     index_dtype = element_types.check_and_canonicalize_user_dtype(index_dtype, "argmax")
     return argmax_p.bind(
-        operand, axes=indices_of((axis,), "axis"), index_dtype=index_dtype
+        operand, axes=(index_of(axis, "axis"),), index_dtype=index_dtype
     )

@@ -339,7 +339,7 @@ def _approx_top_k_lowering(ctx, x, *, reduction_dimension, is_max_k, **_) -> Any
 
 def _approximate(is_max_k: bool, x: Any, k: int, axis: int, *options: Any) -> Any:
     names = "recall_target", "reduction_input_size_override", "aggregate_to_topk"
-    k, axis = squeezing.indices_of((k, axis), "k and reduction_dimension")
+    k, axis = squeezing.indices_of((k, axis), "(k, reduction_dimension)")
     params = {"k": k, "reduction_dimension": axis, **dict(zip(names, options))}
     return approx_top_k_p.bind(x, is_max_k=is_max_k, **params)
 

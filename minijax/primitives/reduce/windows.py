@@ -203,7 +203,7 @@ def _neutral_of(select_prim: Primitive, dtype: Any) -> np.ndarray:
 
 
 def _padded(x: Any, select_prim: Primitive, config: Sequence) -> Any:
-    """An array with values around and between its entries that are never chosen."""
+    """An array, padded with a value that is never chosen."""
     aval = get_aval(x)
     edge = rules.scalar_like(aval, _neutral_of(select_prim, aval.dtype))
     return pad(x, edge, tuple(config))
@@ -305,7 +305,7 @@ def _scatter_type(
 select_and_scatter_p = rules.standard_primitive(
     "select_and_scatter", _scatter_type, lambda operand, *_, **params: operand.dtype
 )
-select_and_scatter_p.without("jvp transpose batch", "JAX has none: it is not bound")
+select_and_scatter_p.without("jvp transpose batch", "JAX has none either")
 
 
 @select_and_scatter_p.def_lowering

@@ -201,7 +201,7 @@ def _new_ref_type(x, *, memory_space, kind) -> tuple:
 def _new_ref_impl(x, *, memory_space, kind) -> Ref:
     """A copy, so that the ref's memory is its own and writes can reuse it."""
     if memory_space is not None:
-        raise NotImplementedError("new_ref takes a memory_space inside of jit alone.")
+        raise NotImplementedError("new_ref takes a memory_space only inside of jit.")
     params = {"memory_space": memory_space, "kind": kind}
     aval, _ = language.type_of_application(new_ref_p, (language.get_aval(x),), params)
     return Ref(aval, ordering.copy_p.bind(x))

@@ -21,7 +21,7 @@ from minijax.core.shaping import broadcast_in_dim, shape_of
 def index_of(value: Any, what: str = "an axis, a size or a shift") -> int:
     """`value` as a Python integer; TypeError for a float, a text or None."""
     if not hasattr(value, "__index__") or getattr(value, "ndim", False):
-        raise TypeError(f"{value!r} is not an integer: {what.rstrip('.')}.")
+        raise TypeError(f"{what} must be an integer, got {value!r}.")
     return operator.index(value)
 
 
@@ -29,7 +29,7 @@ def indices_of(values: Any, what: str) -> tuple[int, ...]:
     """`values` as Python integers; TypeError if they are no sequence of integers."""
     if not np.iterable(values):
         raise TypeError(f"{what} must be a sequence of integers, got {values!r}.")
-    return tuple(index_of(value, what) for value in values)
+    return tuple(index_of(value, f"each entry of {what}") for value in values)
 
 
 def flag_of(value: Any, name: str, strict: bool = False) -> bool:
@@ -46,7 +46,7 @@ def lists_of_indices(values: Any, what: str) -> tuple[tuple[int, ...], ...]:
     """Sequences of integers, in tuples; TypeError if they are no such sequences."""
     if not np.iterable(values):
         raise TypeError(f"{what} must be a sequence of sequences, got {values!r}.")
-    return tuple(indices_of(value, f"each entry of {what}") for value in values)
+    return tuple(indices_of(value, f"each list of {what}") for value in values)
 
 
 def canonicalize_axis(axis, rank: int) -> int:

@@ -118,7 +118,7 @@ def _is_sequence(tree: Any) -> bool:
 def _unroll(unroll: Any, length: int) -> int:
     if isinstance(unroll, (bool, np.bool_)):
         return max(length, 1) if unroll else 1
-    needed = "the `unroll` argument of `scan` must be a known int or bool."
+    needed = "the `unroll` argument of `scan`"
     unroll = index_of(concrete_or_error(None, unroll, needed), needed)
     if unroll < 0:
         raise errors.value_error(

@@ -289,7 +289,7 @@ class _FlatBwd:
                 raise ValueError(
                     f"{where}: expected output with aval {expected.str_short()} but "
                     f"got {actual.str_short()}: a cotangent has the shape of its "
-                    "argument, and is cut as that is."
+                    "argument, and the same cut."
                 )
             # Like JAX, accept any dtype if the argument has tangents.
             zero = dtypes.is_float0(expected.dtype) or dtypes.is_float0(actual.dtype)

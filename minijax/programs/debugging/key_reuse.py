@@ -110,9 +110,7 @@ def signature_of(jaxpr: language.Jaxpr) -> Signature:
     Raises KeyReuseError, with the line, when it uses a key twice.
     """
     consumed: dict[language.Var, Mask] = {}
-    same: dict[
-        language.Var, Any
-    ] = {}  # a variable -> the one that it is in another form
+    same: dict[language.Var, Any] = {}  # a variable -> the one whose other form it is
 
     def origin(var: Any) -> Any:
         while var in same:

@@ -249,7 +249,7 @@ def _eig_lowering(ctx, a, *, implementation, enable_eigvec_derivs, **params) -> 
     if implementation not in (None, EigImplementation.LAPACK) and on_cpu:
         raise ValueError("Only the lapack implementation is supported on CPU.")
     if implementation is EigImplementation.CUSOLVER:
-        raise NotImplementedError("eig does not call cuSOLVER here: leave it out.")
+        raise NotImplementedError("eig never calls cuSOLVER: leave implementation out.")
     if empty([aval]):
         return [ctx.full_like(0, out) for out in outs]
     wanted = [params[f"compute_{s}_eigenvectors"] for s in ("left", "right")]

@@ -22,7 +22,7 @@ from minijax.primitives.shape import broadcasting
 
 
 def pair(told: str, given: Any) -> Any:
-    """The two parts of a pair; JAX's exceptions for what is none."""
+    """The two parts of a pair; for anything else JAX's exceptions."""
     try:
         first, second = given
     except (TypeError, ValueError) as error:

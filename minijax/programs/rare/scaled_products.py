@@ -37,9 +37,9 @@ def _shape(lhs, rhs, *scales, dimension_numbers, **_) -> tuple[int, ...]:
         if not fits:
             raise TypeError(
                 f"scaled_dot: {name}hs_scale is {scale.str_short()}, for {name}hs of "
-                f"type {x.str_short()}. Its rank must be that of lhs, {lhs.ndim}, and "
-                f"its sizes those of {name}hs; but along the contracted axes {axes} a "
-                "size of it divides that of the array, with two entries or more each."
+                f"type {x.str_short()}. It must have the rank of lhs, {lhs.ndim}, and "
+                f"the sizes of {name}hs, but along the contracted axes {axes}: each "
+                f"size there must divide that of {name}hs, by two or more."
             )
     return shape
 

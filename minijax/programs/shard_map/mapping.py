@@ -85,7 +85,7 @@ def shard_map(
       axis_names: the axes that are manual inside; by default all. The others stay with
         the compiler.
       check_vma: whether the types inside say over which axes values vary. Without it,
-        it is not checked that copies are equal, and gradients add up copies.
+        nothing checks that copies are equal, and gradients add up copies.
 
     Raises:
       ValueError: specs that do not fit the mesh, the arguments or the results; results

@@ -36,7 +36,7 @@ from minijax.support.settings import override
 from minijax.transforms.rematerialize import where
 from minijax.values.named_axes import NamedAxisEffect
 
-# What the scope of a shard_map sets; outside of it the values are these.
+# The settings that the scope of a shard_map changes.
 SCOPE = "axis_env", "varying_axes", "manual_mesh", "abstract_mesh", "entering"
 
 
@@ -147,7 +147,7 @@ class PartsTrace(DynamicJaxprTrace):
         return self._all(super().process_custom_vjp_call(*call, **params))
 
     def run(self, part: Part, finish: Callable, spec: Any, read: Callable) -> Any:
-        """What `read` tells of `finish(part)` of all devices, put together by `spec`.
+        """`read(array)`, of the array that `spec` puts together from `finish(part)`s.
 
         None if effects, such as a write to a ref, belong to what it needs, or arguments
         that have no values, such as those of a `vmap` around.
@@ -193,7 +193,7 @@ def _outermost(trace: Any) -> Any:
 
 
 def parts_trace(info: Any, arrays: Sequence[Any], params: Params) -> PartsTrace | None:
-    """The trace of a `shard_map` outside of all programs but such ones."""
+    """A trace for a `shard_map` outside of programs, or in another such one."""
     around = _outermost(state.trace)
     if isinstance(around, PartsTrace):
         return PartsTrace(info, arrays, params, around.mesh, around.axes)

@@ -154,7 +154,7 @@ for _name in ELEMENTWISE:
 
 @_rules("bitcast_convert_type")
 def _bitcast(ins: Types, params: Params, outs: Types) -> list[Cut]:
-    """The last dimension is there on one side alone if the items' sizes differ."""
+    """If the sizes of items differ, only one side has the last dimension."""
     return [(*cut_of(ins[0]), None)[: outs[0].ndim]]
 
 
@@ -553,7 +553,7 @@ def _scatter(ins: Types, params: Params, outs: Types) -> list[Cut]:
         elif axis in places:
             found.add(of_updates[places[axis]])
             if updates.shape[places[axis]] == operand.shape[axis]:
-                found -= {part}  # the updates are repeated as the operand is cut
+                found -= {part}  # the updates are cut like the operand
         if any(loose) or len(found - {None}) > (axis in batches):
             fail(
                 "Use `.at[...].set/add/mul/...(out_sharding=)` to provide output "

@@ -53,7 +53,7 @@ _OWN_TYPES |= {
     *("free_ref", "empty_ref", "inspect_sharding", "platform_index"),
     "dim_as_value",
 }
-# Their results lie on the mesh in use, also of operands on no mesh.
+# Their results lie on the mesh in use even if their operands lie on no mesh.
 _IN_CONTEXT = {"broadcast_in_dim", "concatenate", "empty", "empty2", "gather", "iota"}
 _IN_CONTEXT |= {"select_n", "stack", *(n for n in cuts.RULES if "scatter" in n)}
 # Programs that they carry are lowered equation by equation.
@@ -266,11 +266,11 @@ class Cuts(TypeExtension):
         if mesh is None or name in _NOT_CONSTRAINED:
             return rule(ctx, *operands, **params)
         if len(operands) > 1 and name in cuts.ELEMENTWISE:
-            # Those of the result's shape are brought to its cut first.
+            # Operands of the result's shape get its cut first.
             pairs, out = zip(operands, ctx.avals_in), ctx.avals_out[0]
             operands = tuple(_aligned(x, a, out, mesh) for x, a in pairs)
         if name not in _OWN_TYPES:
-            # What a rule traces by itself is the compiler's to cut.
+            # The compiler chooses the cuts of what a rule traces.
             types, module = ctx.avals_out, ctx.module_context
             ins, outs = (list(map(_plain, a)) for a in (ctx.avals_in, ctx.avals_out))
             ctx = _Repeating(module, ctx.primitive, ins, outs, ctx.constants)
@@ -300,7 +300,7 @@ def _one_mesh(primitive: Primitive, avals: Any) -> Any:
     """
     used = empty_abstract_mesh if state.manual_mesh else get_abstract_mesh()
     found = empty_abstract_mesh
-    # Of an equation that is transformed, the mesh was in use where it was written.
+    # An equation that is transformed was checked against its mesh when written.
     context = used if state.user_traceback is None else found
     for aval in avals:
         mesh = getattr(aval, "cut", None) and aval.cut.mesh
@@ -310,7 +310,7 @@ def _one_mesh(primitive: Primitive, avals: Any) -> Any:
             alike = other.empty or other is mesh or mesh.manual_axes
             if not (alike or (other.are_all_axes_auto and mesh.are_all_axes_auto)):
                 raise errors.value_error(
-                    "Mesh for all inputs should be equal, and the context mesh. "
+                    "Mesh for all inputs should be equal to the context mesh. "
                     f"{primitive} got one mesh: {other} and another mesh: {mesh} for "
                     f"shape {aval.str_short()}. Move the array: "
                     "`minijax.device_put(x, NamedSharding(mesh, spec))`."
@@ -331,7 +331,7 @@ def _on_mesh(out: Any, mesh: Any) -> Any:
 
 
 def _moved(aval: Any, place: Any) -> Any:
-    """The type of a value that is to lie so.
+    """The type of a value with a sharding.
 
     Raises IndivisibleError (a ValueError) if a dimension cannot be cut evenly.
     """
@@ -382,7 +382,7 @@ def _plain(aval: Any) -> Any:
 
 
 def _aligned(value: Any, aval: Any, out: Any, mesh: Any) -> Any:
-    """An operand, cut like the result if it has its shape and another cut."""
+    """An operand with the cut of the result, if their shapes are equal."""
     other = aval.shape == out.shape and cuts.cut_of(aval) != cuts.cut_of(out)
     return _marked(value, out, out.cut, mesh) if other else value
 

@@ -222,8 +222,8 @@ def _params(
 def _moved(leaf: Any, sharding: Any) -> Any:
     """The argument, moved to where `in_shardings` places it.
 
-    Raises ValueError as `check_place`, and for an array of NumPy that would be cut over
-    several processes: each could have another one.
+    Raises ValueError where `check_place` does, and for a NumPy array cut over several
+    processes: each could have other values.
     """
     if sharding is None or isinstance(leaf, Tracer):
         return leaf
@@ -279,8 +279,8 @@ def check_layout(leaf: Any, layout: Any) -> Any:
 def check_place(leaf: Any, sharding: Any) -> bool:
     """Whether the argument is an array that is committed as `in_shardings` says.
 
-    One that is cut so on other devices is not, and is moved. Raises ValueError for one
-    that is cut otherwise.
+    False for an array with this cut on other devices, which is moved. Raises ValueError
+    for an array with another cut.
     """
     if type(leaf) is not Array:
         return False
@@ -322,7 +322,7 @@ def jit_with_shardings(
 
 @pjit.constrained.attach
 def constrained(value: Any, sharding: Any, layout: Any) -> Any:
-    """A value, traced or of StableHLO, with what says how it is cut and how it lies."""
+    """A value, traced or of StableHLO, constrained to a sharding and a layout."""
     written = isinstance(value, hlo.ir.Value)
     value = (constrain if written else with_sharding_constraint)(value, sharding)
     if not isinstance(layout, Layout):

@@ -57,7 +57,7 @@ def _places_in(closed: language.ClosedJaxpr) -> list[Any]:
 
 def _collect(jaxpr: language.Jaxpr, found: list[Any]) -> None:
     for eqn in jaxpr.eqns:
-        # Of one device only a sharding is heard here; a `Device` is not, as in JAX.
+        # For one device a sharding counts here, and a `Device` does not, as in JAX.
         alone = eqn.primitive.name in ("sharding_constraint", "jit", "device_put")
         for value in eqn.params.values():
             for item in value if isinstance(value, tuple) else (value,):
@@ -75,9 +75,9 @@ def _collect(jaxpr: language.Jaxpr, found: list[Any]) -> None:
 def placed(
     closed: language.ClosedJaxpr, request: dispatch.CompileRequest
 ) -> dispatch.CompileRequest:
-    """The request with a complete `Placement`, if it is for several devices.
+    """The request with a complete `Placement` for several devices, or for layouts.
 
-    Or if it has layouts. Raises ValueError as `_on_devices`, and NotImplementedError
+    Raises ValueError as `_on_devices`, and NotImplementedError
     for the layouts of results, and `Layout.AUTO`, of a program with ordered effects.
     """
     place, asked = request.place, request.layouts
@@ -339,9 +339,10 @@ def annotate(
 
 
 def _constrain_addends(main: Any, ins: Sequence[Any], outs: Sequence[Any]) -> None:
-    """Where some are unreduced, writes shardings of arguments as operations, too.
+    """If a value is unreduced, writes shardings of arguments as operations, too.
 
-    XLA of jaxlib 0.12 makes addends of a value, or their sum, only after an operation.
+    XLA of jaxlib 0.12 splits a value into addends, or adds addends up, only behind an
+    operation with a sharding.
     """
     found = [(i, one) for i, one in enumerate(ins) if isinstance(one, NamedSharding)]
     named_ = [*(one for _, one in found), *outs]
@@ -363,9 +364,9 @@ def _mark(
     layouts: Sequence[Any],
     of_first: Any,
 ) -> tuple[bool, ...]:
-    """Write shardings and layouts on arguments or results; which of them XLA chooses.
+    """Write shardings and layouts on arguments or results; return which XLA chooses.
 
-    `of_first` is the sharding of those before: constants and tokens.
+    `of_first` is the sharding of the constants and tokens, which come first.
     """
     first = len(types) - len(shardings)
     dicts = main.attributes[name] if name in main.attributes else [()] * len(types)
@@ -466,7 +467,7 @@ class PartitionedProgram(LibraryProgram):
         )
 
     def _read_layouts(self, ins: tuple, outs: tuple, committed: bool) -> None:
-        """Note which arguments and results lie in no row-major order.
+        """Note which arguments and results are not in row-major order.
 
         `ins` and `outs` are what was asked for. AssertionError if XLA did otherwise.
         """
@@ -536,10 +537,10 @@ def _completed(
 def _reworded(
     sharding: Any, aval: Any, ins: Sequence[Any], lowered: Any, placement: Placement
 ) -> Any:
-    """XLA's choice for a result, in the words of another sharding that cuts alike.
+    """XLA's choice for a result, spelled like another sharding that cuts alike.
 
-    `P("x", None)` is `P("x")`. The other is that of the result's type where this names
-    axes, or else that of the first argument, if it has the rank of the result.
+    `P("x", None)` and `P("x")` cut alike. The other sharding is that of the result's
+    type if it names axes, or else that of the first argument if its rank is equal.
     """
     rank, cut = getattr(aval, "ndim", None), getattr(aval, "cut", None)
     other = ins[0] if ins else None

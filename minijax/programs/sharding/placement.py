@@ -34,7 +34,7 @@ from minijax.support.devices.shardings import (
     check_distinct,
 )
 
-_ROW = "devices"  # the axis of a mesh that is no user's
+_ROW = "devices"  # the only axis of a mesh that no user made
 
 # For each argument its sharding, or None where the compiler chooses.
 Shardings = tuple[Any, ...]
@@ -51,7 +51,7 @@ class Placement:
         None if the mesh is an abstract one: the program can only be lowered.
       in_shardings: the sharding of each argument; None where the compiler chooses.
       out_shardings: the same for the results; None if it chooses all.
-      mesh: the mesh in whose terms chosen shardings are told.
+      mesh: the mesh whose axes name the shardings that the compiler chooses.
       layouts: those of arguments and results, `Layout.AUTO` where the compiler chooses,
         None for row-major order; None for all: nothing lies otherwise.
     """
@@ -86,7 +86,7 @@ def placement_of(
     layouts: Any = None,
 ) -> Placement:
     """The placement with these parts: always the same object."""
-    # Shardings are equal whose layouts are not.
+    # Shardings with different layouts compare equal.
     own = tuple(sharding and sharding.layout for sharding in in_shardings)
     key = (devices, in_shardings, out_shardings, mesh, own, layouts)
     found = _placements.get(key)
@@ -173,10 +173,10 @@ def agreed(shardings: Sequence[Any], closed: Any = None) -> tuple[Any, Mesh]:
 
 
 def check_alike(named: Sequence[tuple[Any, Any]]) -> None:
-    """ValueError unless all that names devices names the same, in the same order.
+    """ValueError unless all entries have the same devices in the same order.
 
-    `named` has pairs (what, devices); what is told as text, or an argument of a program
-    as (the program, its position).
+    An entry is (what, devices). `what` is a text for the message, or for an argument
+    (the program, its position).
     """
     for what, devices in named:
         if devices != named[0][1]:
@@ -189,7 +189,7 @@ def check_alike(named: Sequence[tuple[Any, Any]]) -> None:
 
 
 def _told(what: Any, devices: Sequence[Any]) -> str:
-    """What names devices, as a message says it: an argument by its path and type."""
+    """What names devices, for a message: an argument by its path and type."""
     if not isinstance(what, str):
         (closed, at), info = what, what[0].jaxpr.debug_info
         name = dict(enumerate(info.arg_names)).get(at, at)

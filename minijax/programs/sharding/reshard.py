@@ -204,7 +204,7 @@ def _given_or_passed(given: Any, name: str, what: str, kwargs: dict) -> Any:
 
 @api.first_cotangent.attach
 def _first_cotangent(aval: Any) -> Any:
-    """1 in all: one device alone has it where cotangents are addends."""
+    """The cotangent 1. Where cotangents are addends, only one device's addend is 1."""
     one, cut = api.first_cotangent.default(aval), aval.to_ct_aval().cut
     if aval.vma and not state.auto_pcast:
         raise errors.value_error(

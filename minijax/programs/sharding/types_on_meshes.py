@@ -38,7 +38,7 @@ def sharding_of(aval: ShapedArray) -> NamedSharding:
         mesh, manual = state.manual_mesh
         kinds = dict.fromkeys(manual, AxisType.Manual)
         mesh = mesh.abstract_mesh.update_axis_types(kinds)
-        # `manual_axis_type_of` tells the words.
+        # `manual_axis_type_of` has the unreduced and reduced axes.
         spec = PartitionSpec(*([] if mesh.are_all_axes_manual else spec.partitions))
     parts = (*spec.partitions, *(None,) * (aval.ndim - len(spec)))
     return NamedSharding(mesh, spec.update(partitions=parts))

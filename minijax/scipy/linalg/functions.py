@@ -135,10 +135,10 @@ def expm_frechet(
 
 
 def _fill_triangle(start: Any, entry: Callable[..., Any]) -> Any:
-    """An upper triangle whose entry (i, j) is made of those nearer to its diagonal.
+    """An upper triangle: the diagonal matrix `start`, filled diagonal by diagonal.
 
-    Of the diagonal matrix `start`, one diagonal after the other: `entry(i, j, between,
-    filled)`, where `between` is a mask of the places between i and j.
+    `entry(i, j, between, filled)` is the entry (i, j), from those filled before it;
+    `between` is a mask of the places between i and j.
     """
     n = start.shape[0]
     places = jnp.arange(n)

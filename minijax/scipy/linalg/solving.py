@@ -30,14 +30,14 @@ from minijax.transforms.vectorization import vmap
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-# Arguments that SciPy reads, and here nothing: they may be anything, also traced.
+# Arguments that SciPy reads. Nothing here does, so they may have any value.
 _UNREAD = ("overwrite_a", "overwrite_b", "check_finite", "lwork", "turbo", "debug")
 
 
 def compiled(*arrays: str, program: str = "") -> Callable[[F], F]:
-    """`jit` of a function whose arguments are static, but for arrays and `_UNREAD`.
+    """`jit` of a function; all arguments except `arrays` and `_UNREAD` are static.
 
-    With `program`, the name that jaxprs have for it, a function that calls it so.
+    `program` is its name in jaxprs, if that is not its public name.
     """
 
     def compile_one(function: F) -> F:
@@ -173,7 +173,7 @@ def eigh(
             "decompose L⁻¹ a L⁻ᴴ, with L of `cholesky(b, lower=True)`."
         )
     if eigvals is not None:
-        raise NotImplementedError("eigh: take a slice of all, instead of `eigvals`.")
+        raise NotImplementedError("eigh has no eigvals=: compute all, take a slice.")
     (a,) = inexact(a)
     v, w = lax_linalg.eigh(a, lower=lower)
     return w if eigvals_only else (w, v)

@@ -94,16 +94,16 @@ def layout_of_xla(layout: Any) -> Layout:
 
 
 def unusual(layout: Any) -> Layout | None:
-    """The order of dimensions alone; None if it is row-major, or nothing is said."""
+    """The order of dimensions alone; None if it is row-major or not given."""
     order = getattr(layout, "major_to_minor", ())
     return None if order == tuple(range(len(order))) else Layout(order)
 
 
 @functools.lru_cache(maxsize=4096)
 def with_layout(sharding: Any, layout: Layout | None, committed: bool = True) -> Any:
-    """A sharding that equals the given one, and has the layout beside.
+    """A sharding that equals the given one and also has a layout.
 
-    That of an array that is not committed has a platform, as a device has.
+    If `committed` is False, it also has a platform, as a device has.
     """
     new = sharding.with_memory_kind(sharding.memory_kind)
     new.layout = layout

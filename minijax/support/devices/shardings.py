@@ -212,10 +212,10 @@ class NamedSharding(ShardingOfSeveral):
 
     @staticmethod
     def separates(one: NamedSharding | None, other: NamedSharding | None) -> bool:
-        """Whether two types that differ in this alone may not stand for each other.
+        """Whether two types that differ only in these cuts are different types.
 
-        What is on no mesh goes with any but addends and values that are reduced, and so
-        do parts that the compiler chooses.
+        A type on no mesh matches any cut without unreduced or reduced axes. Cuts over
+        Auto axes, which the compiler chooses, match each other.
         """
         kinds = {type(cut) for cut in (one, other)}
         if one is None or other is None or ManualSharding in kinds:
@@ -229,7 +229,7 @@ class NamedSharding(ShardingOfSeveral):
         return self if spec is self.spec else self.update(spec=spec)
 
     def without_manual_words(self) -> NamedSharding | None:
-        """As a type outside of `shard_map` says it."""
+        """This cut as a type outside of `shard_map` has it."""
         return self
 
     # In types: the cut of an array whose dimensions have changed.
