@@ -1,6 +1,7 @@
 """What a step costs: the committed recordings, and a small step that really runs."""
 
 import importlib.util
+import itertools
 import json
 import os
 import re
@@ -16,6 +17,8 @@ from minijax_lab.explain.hlo_text import parse
 from minijax_lab.explain.kernels import kernels_of
 from minijax_lab.explain.roofline import chip_named
 from minijax_lab.explain.scale import Buffer, newly_covered, part_of
+from minijax_widgets.glyph import right_end
+from minijax_widgets.scale_scene import Drawing
 from tests.views.test_book import script
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -296,3 +299,27 @@ def test_other_things_are_refused():
 def test_slices_that_libtpu_would_abort_on_are_refused():
     with pytest.raises(ValueError, match="no side of a slice of v5e"):
         targets.find("tpu-v5e:32x32")
+
+
+def test_the_legend_has_the_colours_of_each_column():
+    """Those of memory, of the modelled seconds and of compiling; axes are in bars."""
+    scale = script("scale")
+    record = see.open(scale.path_of(next(iter(scale.MACHINES)))).recording
+    for width in (1000, 690, 288):
+        drawing = Drawing(record, width)
+        marks = drawing.scene.marks
+        shown = {}
+        for swatch, name in itertools.pairwise(marks):
+            box = swatch.drawn[0].has
+            if swatch.drawn[0].tag == "rect" and (box["width"], box["height"]) == (
+                13,
+                14,
+            ):
+                shown.setdefault(name.drawn[0].text, box["stroke"])
+        ends = [mark.x + right_end(part) for mark in marks for part in mark.drawn]
+        assert max(ends) <= width
+        for column in (drawing.seconds, drawing.making):
+            for part in (part for plan in record.plans for part in column(plan)):
+                assert shown[part.said] == part.role
+        roles = {part.role for plan in record.plans for part in drawing.memory(plan)}
+        assert roles - {""} <= set(shown.values())

@@ -198,20 +198,38 @@ class Drawing:
         self.scene.note(x, y + BAR + 14, self.sum(column, plan), label="")
 
     def legend(self, y: float) -> float:
-        """Places what the colours of memory mean; returns where that ends."""
-        owners = {o.name for plan in self.record.plans for o in plan.owners}
-        names = [("arguments", "value")]
-        names += [(name, role) for name, role in ROLES.items() if name in owners]
-        x = 8.0
-        for name, role in names:
-            wide = 24 + text_width(name, 12)
-            if x + wide > self.scene.width - 8:
-                x, y = 8.0, y + 20
-            part = Part(0, role, "", name, name == SPARE)
-            self.scene.drawn(x, y, 14, 14, box_of(part, 14, 14), label="")
-            self.scene.note(x + 19, y + 11, name)
-            x += wide + 10
-        return y + 20
+        """Places what colours mean below each column, on narrow pages in lines of its
+        own; returns where that ends."""
+        low = y
+        for place, column in enumerate(self.columns):
+            meanings = self.meanings(column)
+            if not meanings:
+                continue
+            left, wide = self.span(place)
+            x, at = left + 2, y if self.wide else low
+            if not self.wide:
+                x += self.scene.note(x, at + 11, f"{self.title(column)}:").w + 10
+            for name, role in meanings.items():
+                long = 19 + text_width(name, 12)
+                if x + long > left + wide:
+                    x, at = left + 2, at + 20
+                part = Part(0, role, "", name, name == SPARE)
+                self.scene.drawn(x, at, 14, 14, box_of(part, 14, 14), label="")
+                self.scene.note(x + 19, at + 11, name)
+                x += long + 12
+            low = max(low, at + 20)
+        return low
+
+    def meanings(self, column: Column) -> dict[str, str]:
+        """Returns the names of a column's colours; those of axes are in its bars."""
+        if column == self.sent:
+            return {}
+        parts = [part for plan in self.record.plans for part in column(plan)]
+        if column != self.memory:
+            return {part.said: part.role for part in parts}
+        owners = {part.said for part in parts}
+        used = {name: role for name, role in ROLES.items() if name in owners}
+        return {"arguments": "value"} | used
 
     def sum(self, column: Column, plan: Plan) -> str:
         """Returns the sum of a bar in words."""
