@@ -323,3 +323,21 @@ def test_the_legend_has_the_colours_of_each_column():
                 assert shown[part.said] == part.role
         roles = {part.role for plan in record.plans for part in drawing.memory(plan)}
         assert roles - {""} <= set(shown.values())
+
+
+def test_all_sizes_are_seen_on_a_narrow_page(show):
+    scale = script("scale")
+    page = show(see.open(scale.path_of(next(iter(scale.MACHINES)))), width=330)
+    seen, cut = page.evaluate(
+        """() => {
+          const cells = [...document.querySelectorAll(".mj-pane td")].filter(
+            cell => cell.getClientRects().length);
+          return [cells.length, cells.filter(cell => {
+            const text = document.createRange();
+            text.selectNodeContents(cell);
+            const pane = cell.closest(".mj-pane").getBoundingClientRect();
+            return text.getBoundingClientRect().right > pane.right;
+          }).map(cell => cell.textContent)];
+        }"""
+    )
+    assert seen > 60 and cut == []

@@ -148,7 +148,9 @@ class ScaleView(View):
                 row = picture.Row([name, said], keys=keys, go=number, depth=1)
                 rows.append(row)
         columns = ["whose memory", "in a device"]
-        return picture.Pane("memory by owner, and compiling", rows, columns=columns)
+        return picture.Pane(
+            "memory by owner, and compiling", rows, columns=columns, kind="prose"
+        )
 
 
 views["scale"] = ScaleView
