@@ -8,6 +8,7 @@ import pytest
 import minijax
 import minijax.numpy as jnp
 import minijax_widgets as see
+from minijax_widgets.scene import text_width
 from tests.views.test_compiled_recording import H100
 
 LINE = "-- differs between machines --"
@@ -84,3 +85,21 @@ def test_decisions_of_the_gpu(target) -> None:
 def test_decisions_are_those_of_a_gpu() -> None:
     with pytest.raises(ValueError, match="Write target='h100'"):
         see.fusion(layer, X, X, why=True)
+
+
+def test_the_legend_has_what_is_drawn() -> None:
+    """Nothing is gone where nothing is computed; words stand equally far apart."""
+    copied = see.passes(lambda x: x, X)
+    (each,) = copied.recording.passes
+    assert each.added and each.altered and not each.removed
+    for scene in (copied.frame().panes[0].scene, copied.frame().panes[0].narrow):
+        assert not {"new", "changed"} - set(texts(scene)) and "gone" not in texts(scene)
+    scene = see.passes(layer, X, X).frame().panes[0].scene
+    named = [m for m in scene.marks if texts_of(m) & {"new", "changed", "gone"}]
+    ends = [m.x + text_width(m.drawn[0].text, 12) for m in named]
+    gaps = [to.x - end for end, to in zip(ends, named[1:], strict=False)]
+    assert len(named) == 3 and max(gaps) - min(gaps) < 1
+
+
+def texts_of(mark):
+    return {part.text for part in mark.drawn if part.tag == "text"}

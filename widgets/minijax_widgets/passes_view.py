@@ -133,14 +133,19 @@ class PassesView(View):
         size_room = width - size_at - 60
         scene = Scene(width, 40 + tall * len(shown) + 14, "XLA's passes")
         at = start
-        for text, role, filled in (
-            ("new", "value", True),
-            ("changed", "value", False),
-            ("gone", "miss", True),
-        ):
+        kinds = [
+            (text, role, filled, counts)
+            for text, role, filled, counts in (
+                ("new", "value", True, [len(each.added) for each in shown]),
+                ("changed", "value", False, [len(each.altered) for each in shown]),
+                ("gone", "miss", True, [len(each.removed) for each in shown]),
+            )
+            if any(counts)
+        ]
+        for text, role, filled, _ in kinds:
             scene.box(at, 8, 12, 12, role=role, filled=filled)
-            scene.note(at + 17, 19, text)
-            at += 78
+            placed = scene.note(at + 17, 19, text)
+            at = placed.x + placed.w + 20
         if wide:
             said = "instructions in the program"
             scene.note(size_at, 19, said)
@@ -160,13 +165,9 @@ class PassesView(View):
             )
             x = start
             y += tall - ROW
-            for count, role, filled in (
-                (len(each.added), "value", True),
-                (len(each.altered), "value", False),
-                (len(each.removed), "miss", True),
-            ):
-                if count:
-                    long = max(5.0, (room - 12) * count / most)
+            for _, role, filled, counts in kinds:
+                if counts[number]:
+                    long = max(5.0, (room - 12) * counts[number] / most)
                     scene.box(x, y + 3, long, 14, role=role, filled=filled)
                     x += long + 3
             if each.reordered and not each.changes:
