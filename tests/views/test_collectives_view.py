@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import gallery
-from minijax_lab.explain.collectives import ring, rounds
+from minijax_lab.explain.collectives import ring, rounds, who_sends
 from minijax_lab.explain.placement import MeshAxis, MeshFacts
 from minijax_lab.explain.recording import Source, Span
 from minijax_lab.explain.spmd import Collective
@@ -69,6 +69,33 @@ def test_refusals(found):
     _, page = found
     assert "a function" in page["refused"][0]
     assert page["refused"][1] == ""
+
+
+@pytest.mark.parametrize(
+    "opcode, groups, size, all_alike",
+    [
+        ("all-reduce", [[0, 1], [2, 3]], 8, True),
+        ("all-reduce", [[0, 1, 2, 3]], 4, False),  # one number has no four parts
+        ("collective-permute", [[0, 1], [1, 0], [2, 3], [3, 2]], 8, True),
+        ("collective-permute", [[0, 1], [2, 3]], 8, False),
+    ],
+)
+def test_each_device_sends_only_where_all_do(opcode, groups, size, all_alike):
+    mesh = MeshFacts([MeshAxis("x", 4)], [0, 1, 2, 3], "cpu")
+    each = Collective(opcode, "", groups, ["x"], size, size, "", itemsize=4)
+    sent = [0] * 4
+    if opcode == "collective-permute":
+        for sender, _ in groups:
+            sent[sender] += size
+    else:
+        n = len(groups[0])
+        parts = [4 * (size // 4 * (k + 1) // n - size // 4 * k // n) for k in range(n)]
+        for message in ring(opcode, n):
+            for group in groups:
+                sent[group[message.sender]] += parts[message.part]
+    assert each.total == sum(sent)
+    assert (len({*sent}) == 1) == all_alike
+    assert ("up to" not in who_sends(each, mesh)) == all_alike
 
 
 @pytest.mark.parametrize("n", [1, 2, 3, 4, 7, 8])

@@ -50,6 +50,18 @@ def test_copies_that_nobody_asked_for_are_said(found):
     assert "Nobody asked for the 8 copies" in found["crossed"]["text"]
 
 
+def test_the_collective_of_a_loop_stands_at_the_loop(found):
+    """The sum over rows is in the loop's body; the sum after it is another line's."""
+    case = found["looped"]
+    ((name, moved),) = case["placed"]
+    assert name == "f32[8]" and "16 times" in moved
+    rows = case["text"].splitlines()
+    number = next(n for n, row in enumerate(rows) if "+ all-reduce" in row)
+    assert rows[number - 1].lstrip("> ").startswith("while f32[8] ")
+    # Of the loop's results only those that are read have a row.
+    assert not any(row.lstrip().startswith("while f32[16,8,8]") for row in rows)
+
+
 def test_what_xla_joins_stands_at_all_of_its_values(found):
     """Both gradients are sums over the batch, and XLA sends them together."""
     case = found["gradients"]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+import minijax.numpy as jnp
 import minijax_widgets as see
 from minijax.backend import cuda, targets
 from minijax_lab.explain.hlo_text import parse
@@ -284,6 +285,14 @@ def test_a_product_written_as_a_convolution_counts_what_is_multiplied():
     """What libtpu makes of a batched product; XLA's own count is the same."""
     (kernel,) = kernels_of(parse(BATCHED))
     assert kernel.flops == 2 * 4 * 16 * 256 * 256 * 128
+
+
+def test_functions_such_as_tanh_are_counted_apart():
+    view = see.scale(jnp.tanh, jnp.ones(256))
+    (plan,) = view.recording.plans
+    assert (plan.flops, plan.functions) == (0, 256)
+    assert "256 of exp, tanh and the like" in view.text()
+    assert not any("computes nothing" in step.detail for step in view.frame().steps)
 
 
 def test_other_things_are_refused():

@@ -60,6 +60,9 @@ def test_what_differs_is_drawn_in_the_second_colour():
     assert view.text().startswith("2 of 4 entries differ. At index (1, 1): expected 4")
     roles = [mark[1] for mark in view.recording.marks if mark[0] == "box"]
     assert roles == ["value", "miss", "value", "miss", *["value"] * 4]
+    nan, inf = np.nan, np.inf
+    text = see.compare([1.0, nan, inf], [1.0, nan, -inf]).text()
+    assert text == "1 of 3 entries differ. At index 2: expected -inf, got inf."
     assert see.compare(np.eye(2), np.eye(2)).text() == "All 4 entries are the same."
     with pytest.raises(ValueError, match=r"got has shape \(2,\), expected \(3,\)"):
         see.compare(np.ones(2), np.ones(3))

@@ -162,7 +162,8 @@ def difference(
     with np.errstate(invalid="ignore", over="ignore"):
         distance = np.abs(found.astype(complex) - right.astype(complex))
     distance = np.where(np.isnan(distance), np.inf, distance)
-    distance = np.where(found == right, 0.0, distance)
+    same = np.isclose(found, right, rtol=rtol, atol=atol, equal_nan=True)
+    distance = np.where(same, 0.0, distance)
     index = np.unravel_index(int(np.argmax(distance)), right.shape)
     where = ", ".join(str(int(i)) for i in index)
     at = f"At index ({where})" if right.ndim > 1 else f"At index {where}"

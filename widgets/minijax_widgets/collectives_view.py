@@ -14,6 +14,7 @@ from minijax_lab.explain.collectives import (
     ring,
     round_told,
     rounds,
+    who_sends,
 )
 from minijax_lab.explain.recording import count_in_words
 from minijax_lab.explain.spmd import Collective
@@ -83,8 +84,8 @@ class CollectivesView(View):
                 rows.append(f"    {self.line_told(each)}")
             how = "in a ring" if in_a_ring(each) else "straight to others"
             turns = f" in each of {each.times:,} turns" if (each.times or 1) > 1 else ""
-            total = f"each device sends {each.sent:,} B{turns}, all {each.total:,} B"
-            rows.append(f"    {how} {total}")
+            sends = f"{who_sends(each, record.mesh)} {each.sent:,} B{turns}"
+            rows.append(f"    {how} {sends}, all {each.total:,} B")
         first = f"collectives of {record.call} on {record.mesh.text}"
         return twin(first, DIFFERS, record.headline, *shortened(rows, full))
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from minijax_lab.explain.key_values import KeyNode, Use, count_of, times
+from minijax_lab.explain.key_values import KeyNode, Use, count_of, used_in_words
 from minijax_widgets.code import key_of_line
 from minijax_widgets.glyph import LEAST_TEXT, glyph_size, text_width
 from minijax_widgets.scene import Placed, Scene, Times, fitting
@@ -48,7 +48,8 @@ class Branch:
         count = f"x {self.alike:,} alike" if self.alike > 1 else ""
         if node.reused:
             used = count_of(node.uses)
-            verdict = f"used {times(used)}" if used > 1 else "folded and drawn from"
+            verdict = f"used {used_in_words(node.uses)}"
+            verdict = verdict if used > 1 else "folded and drawn from"
             return " ".join(filter(None, [verdict, count]))
         if node.unsure and node.uses:
             return "cannot tell"

@@ -11,8 +11,8 @@ from minijax_lab.explain.key_values import (
     KeysRecording,
     Use,
     count_of,
-    times,
     use_in_words,
+    used_in_words,
 )
 from minijax_lab.explain.keys import record_keys, use_text
 from minijax_widgets.code import code_panes, mark_of
@@ -197,7 +197,8 @@ class KeysView(View):
         """Returns the verdict on a key, where there is one to give."""
         if node.reused:
             count = count_of(node.uses)
-            return f"used {times(count)}" if count > 1 else "folded into and drawn from"
+            told = f"used {used_in_words(node.uses)}"
+            return told if count > 1 else "folded into and drawn from"
         return "cannot tell" if node.unsure and node.uses else ""
 
     def uses(self, node: KeyNode) -> str:
@@ -282,7 +283,7 @@ class KeysView(View):
                 "from it twice is not independent. Split it first, and use each part "
                 "once."
             )
-            if any(use.each == "round" for use in node.uses):
+            if any(use.each in ("round", "turn") for use in node.uses):
                 told += (
                     " In a loop: split a key for each round before it, and loop over "
                     "them, or fold the round's number in."

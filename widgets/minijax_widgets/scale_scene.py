@@ -267,7 +267,7 @@ def told_of(record: ScaleRecording, plan: Plan) -> str:
         return told + f"XLA refuses it, it {plan.refused}."
     told += f"{size_in_words(plan.memory)} of memory in each, "
     told += f"{flops_in_words(plan.flops)} and {size_in_words(plan.sent)} sent by each"
-    if not plan.flops:
+    if not plan.flops + plan.functions:
         return told + " in a step. It computes nothing: give a function that does."
     if record.machine is None:
         return told + " in a step."

@@ -85,9 +85,12 @@ class ScaleView(View):
                 f"{each.opcode} over {each.axes}: {count_in_words(each.runs, 'run')}, "
                 f"{size_in_words(each.bytes)} sent by each{more}"
             )
+        functions = f"{plan.functions:,} of exp, tanh and the like, "
+        functions = functions if plan.functions else ""
         if not plan.refused:
             lines.append(
                 f"{count_in_words(plan.flops, 'operation')}, "
+                f"{functions}"
                 f"{size_in_words(plan.moved)} of traffic, "
                 f"{count_in_words(plan.equations, 'equation')}, "
                 f"{count_in_words(plan.instructions, 'instruction')}"

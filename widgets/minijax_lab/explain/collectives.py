@@ -120,7 +120,7 @@ def headline(name: str, found: list[Collective], mesh: MeshFacts) -> str:
         return f"{name}: each device sends up to {sent}{how}{turn}: {told}"
     one = found[0]
     first, *others = ways(one)
-    told = f"{name}: each device sends {sent} {first.name}"
+    told = f"{name}: {who_sends(one, mesh)} {sent} {first.name}"
     if first.rounds > 1:
         told += f", {first.rounds} rounds"
     best = min(others, key=lambda way: way.rounds, default=None)
@@ -134,6 +134,12 @@ def headline(name: str, found: list[Collective], mesh: MeshFacts) -> str:
     if one.times and one.times > 1:
         told += f", {one.times:,} times"
     return told
+
+
+def who_sends(collective: Collective, mesh: MeshFacts) -> str:
+    """ "each device sends", "up to" behind it where some send less or nothing."""
+    most = collective.sent * (collective.times or 1) * len(mesh.devices)
+    return "each device sends" + (" up to" if collective.total < most else "")
 
 
 def in_a_ring(collective: Collective) -> bool:
@@ -204,7 +210,7 @@ def round_told(collective: Collective, number: int) -> str:
     n = collective.size
     part = collective.bytes // max(1, n)
     if collective.opcode == "collective-permute":
-        return f"each device sends its {collective.bytes:,} B to another"
+        return f"each sender sends its {collective.bytes:,} B to another device"
     if collective.opcode == "all-gather":
         return (
             f"each device passes on {collective.bytes:,} B; now each holds "

@@ -66,8 +66,8 @@ from minijax_lab.explain.key_values import (
     same_keys,
     stack,
     text_of,
-    times,
     use_in_words,
+    used_in_words,
 )
 from minijax_lab.explain.recording import (
     Sources,
@@ -102,6 +102,7 @@ class Follower:
         self.conds: dict[int, int] = {}
         self.factor = 1  # how many examples of a `vmap` share what is followed
         self.rounds = 0  # how many loops run around
+        self.guessed = False  # uses in a loop of unknown length count for two rounds
         self.left = MOST_ROUNDS  # rounds that may still be followed
         self.branch: list[list[int]] = []
 
@@ -645,6 +646,7 @@ class Follower:
         start = list(carry)
         self.rounds += 1
         followed = 0
+        before = self.tally()
         while True:
             goes_on = self.run(test.jaxpr, self.constants(test), [*tested, *carry])[0]
             known = isinstance(goes_on, Known)
@@ -659,6 +661,11 @@ class Follower:
         self.rounds -= 1
         if ended:
             return list(carry)
+        self.guessed |= not known
+        for node in self.nodes:
+            for i, use in enumerate(node.uses):
+                if use.times > before.get((node.id, i), 0) and use.each == "round":
+                    use.each = "turn"
         span = self.span_of(eqn)
         line = f" at line {span.line}" if span else ""
         self.cannot_tell(f"how often the while loop{line} goes round is not known")
@@ -728,8 +735,10 @@ class Follower:
             finding = "no random keys"
         elif reused:
             first = keys[reused[0]]
-            finding += f"; {first.name} is used {times(count_of(first.uses))}: "
+            finding += f"; {first.name} is used {used_in_words(first.uses)}: "
             finding += ", ".join(map(use_in_words, consuming(first)))
+            if self.guessed:
+                finding += "; of a loop of unknown length two rounds are counted"
         elif self.unsure:
             finding += f"; cannot tell: {self.unsure[0]}"
         else:

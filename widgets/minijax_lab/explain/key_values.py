@@ -90,9 +90,10 @@ NO_SAMPLERS = {"split", "fold_in", "key", "PRNGKey", "clone"}
 class Use:
     """Something that happened to a key, `times` times.
 
-    `each` says of what it happened once each: "round" of a loop, "example" of a
-    `vmap`; "" for what was simply written so often. Uses with the same first number in
-    `branch` never happen in the same run unless the second is the same, too.
+    `each` says of what it happened once each: "round" of a loop, "turn" of a loop
+    whose length is not known, "example" of a `vmap`; "" for what was simply written
+    so often. Uses with the same first number in `branch` never happen in the same run
+    unless the second is the same, too.
     """
 
     kind: str  # "split", "fold", "draw", "read"
@@ -364,12 +365,21 @@ def times(number: int) -> str:
     return {1: "once", 2: "twice"}.get(number, f"{number:,} times")
 
 
+def used_in_words(uses: Sequence[Use]) -> str:
+    """How often a key is used: "twice", "5 times", "in each round"."""
+    if any(use.each == "turn" for use in uses):
+        return "in each round"
+    return times(count_of(uses))
+
+
 def use_in_words(use: Use) -> str:
     """Returns for example "normal", or "normal in each of 3 rounds"."""
     if use.times == 1:
         return use.what
     if use.each == "round":
         return f"{use.what} in each of {use.times:,} rounds"
+    if use.each == "turn":
+        return f"{use.what} in each round"
     if use.each == "example":
         return f"{use.what} for each of {use.times:,} examples"
     return f"{use.what} {times(use.times)}"

@@ -181,14 +181,21 @@ class _Builder:
             for result in operation["results"]:
                 made.setdefault(result, operation)
         results: list[int] = []
+        read: set[int] = set()
         for operation in found["operations"]:
+            operands = [same.get(one, one) for one in operation["operands"]]
             if operation["name"] == "func.return" and not operation["depth"]:
-                results = [same.get(one, one) for one in operation["operands"]]
+                results = operands
+            if operation["name"] != "sdy.data_flow_edge":
+                read.update(operands)
         for number, value in enumerate(told):
             origin = made.get(number)
             if same.get(number, number) != number or not self.shown(
                 number, found, made
             ):
+                continue
+            # Shardy leaves what a loop returns and nobody reads without a sharding.
+            if origin and len(origin["results"]) > 1 and number not in read:
                 continue
             role = "argument" if number < found["arguments"] else ""
             role = "result" if number in results else role
@@ -402,16 +409,35 @@ class _Builder:
         ]
         if part.line and len(of) == len(same):
             return of[next(n for n, one in enumerate(same) if one is part)]
-        best: int | None = None
-        for own, value in enumerate(self.values):
-            if not value.made_by or value.made_by != part.primitive:
-                continue
-            if best is None or value.line == part.line:
-                best = own
-        if best is None:
-            lines = [n for n, v in enumerate(self.values) if v.line == part.line]
-            best = lines[-1] if lines and part.line else len(self.values) - 1
-        return best if best >= 0 else None
+        made = [n for n, v in enumerate(self.values) if v.made_by == part.primitive]
+        here = [n for n, v in enumerate(self.values) if v.line == part.line]
+        around = [] if here else self.around(each)
+        alike = [n for n in around if self.values[n].placed.each == part.bytes]
+        same_line = [n for n in made if n in here] if part.primitive else []
+        for found in (same_line, here if part.line else [], alike, around, made):
+            if found:
+                return found[-1]
+        return len(self.values) - 1 if self.values else None
+
+    def around(self, each: Collective) -> list[int]:
+        """The results of the innermost loop or branch, of those that have values here,
+        in which a collective runs."""
+        instructions = self.program.module.instructions
+        inside = next(i for i in instructions if i.name == each.name).computation
+        while True:
+            caller = next((i for i in instructions if inside in i.called), None)
+            if caller is None:
+                return []
+            _, line = self.program.lines.get(caller.frame or 0, ("", ""))
+            name = caller.op_name.rpartition("/")[2]
+            found = [
+                number
+                for number, value in enumerate(self.values)
+                if value.made_by == name and value.line == line
+            ]
+            if found:
+                return found
+            inside = caller.computation
 
 
 def aliases(found: dict[str, Any]) -> dict[int, int]:

@@ -87,6 +87,7 @@ class Plan:
     instructions: int = 0
     traffic: list[Traffic] = field(default_factory=list)
     flops: int = 0
+    functions: int = 0  # results of tanh, exp and the like
     moved: int = 0
     for_arithmetic: float = 0.0
     for_memory: float = 0.0
@@ -445,6 +446,7 @@ def count_work(plan: Plan, module: Module, machine: Machine | None) -> None:
         return total_of(module, kernels, amount).amount
 
     plan.flops = int(total(lambda kernel: kernel.flops))
+    plan.functions = int(total(lambda kernel: kernel.transcendentals))
     plan.moved = int(total(lambda kernel: kernel.bytes))
     plan.unknown = any(kernel.times is None for kernel in kernels)
     if machine is None:
