@@ -52,6 +52,7 @@ from minijax_lab.explain.key_values import (
     consuming,
     count_of,
     drawn_for_one,
+    grown,
     in_order,
     is_key,
     is_long,
@@ -65,6 +66,7 @@ from minijax_lab.explain.key_values import (
     said_of_splits,
     same_keys,
     stack,
+    tally,
     text_of,
     use_in_words,
     used_in_words,
@@ -577,7 +579,7 @@ class Follower:
         stacked: list[list[Any]] = []
         self.rounds += 1
         followed = 0
-        before = self.tally()
+        before = tally(self.nodes)
         for number in itertools.islice(order, self.left):
             now = [row_of(value, number, length) for value in rows]
             results = self.run(
@@ -596,23 +598,13 @@ class Follower:
             stacked.reverse()
         return [*carry, *map(stack, zip(*stacked))]
 
-    def tally(self) -> dict[tuple[int, int], int]:
-        """How often each use of each key has happened so far."""
-        return {
-            (node.id, i): use.times
-            for node in self.nodes
-            for i, use in enumerate(node.uses)
-        }
-
     def cut_short(
         self, eqn: JaxprEqn, followed: int, length: int, before: dict
     ) -> None:
         """Counts the rounds that were not followed, and says that they were not."""
-        for node in self.nodes:
-            for i, use in enumerate(node.uses):
-                more = use.times - before.get((node.id, i), 0)
-                if more and more % followed == 0:
-                    use.times += more // followed * (length - followed)
+        for use, more in grown(self.nodes, before):
+            if more % followed == 0:
+                use.times += more // followed * (length - followed)
         span = self.span_of(eqn)
         line = f" at line {span.line}" if span else ""
         self.cannot_tell(
@@ -646,7 +638,7 @@ class Follower:
         start = list(carry)
         self.rounds += 1
         followed = 0
-        before = self.tally()
+        before = tally(self.nodes)
         while True:
             goes_on = self.run(test.jaxpr, self.constants(test), [*tested, *carry])[0]
             known = isinstance(goes_on, Known)
@@ -662,10 +654,8 @@ class Follower:
         if ended:
             return list(carry)
         self.guessed |= not known
-        for node in self.nodes:
-            for i, use in enumerate(node.uses):
-                if use.times > before.get((node.id, i), 0) and use.each == "round":
-                    use.each = "turn"
+        for use, _ in grown(self.nodes, before):
+            use.each = "turn" if use.each == "round" else use.each
         span = self.span_of(eqn)
         line = f" at line {span.line}" if span else ""
         self.cannot_tell(f"how often the while loop{line} goes round is not known")

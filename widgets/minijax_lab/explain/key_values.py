@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from types import FrameType
 from typing import Any
@@ -314,6 +314,20 @@ def count_of(uses: Sequence[Use], level: int = 0) -> int:
     for options in branches.values():
         count += max(count_of(part, level + 1) for part in options.values())
     return count
+
+
+def tally(nodes: Iterable[KeyNode]) -> dict[tuple[int, int], int]:
+    """How often each use of each key has happened so far."""
+    return {(n.id, i): use.times for n in nodes for i, use in enumerate(n.uses)}
+
+
+def grown(nodes: Iterable[KeyNode], before: dict) -> Iterator[tuple[Use, int]]:
+    """The uses that happened since a tally, and how often."""
+    for node in nodes:
+        for i, use in enumerate(node.uses):
+            more = use.times - before.get((node.id, i), 0)
+            if more:
+                yield use, more
 
 
 def in_order(nodes: list[KeyNode]) -> list[KeyNode]:
