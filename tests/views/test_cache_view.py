@@ -279,6 +279,16 @@ def test_arguments_by_name_and_by_position_are_told_apart():
     assert any(told in step.detail for step in view.frame().steps)
 
 
+def test_a_shape_is_compared_with_one_of_its_dtype():
+    f = jit(lambda x: x)
+    with see.cache(f) as view:
+        f(jnp.ones(3, np.float32))
+        f(jnp.ones(3, np.int32))
+        f(jnp.ones(5, np.float32))
+    ((change,),) = [call.changes for call in view.recording.calls[2:]]
+    assert (change.was, change.now) == ("f32[3]", "f32[5]")
+
+
 def test_a_setting_that_changed_is_told_in_a_sentence():
     f = jit(lambda x: x)
     with see.cache(f) as view:

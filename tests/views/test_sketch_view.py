@@ -7,7 +7,7 @@ import pytest
 
 import minijax.numpy as jnp
 import minijax_widgets as see
-from minijax import grad, jvp, lax
+from minijax import ShapeDtypeStruct, grad, jvp, lax
 from minijax_lab.explain.compiled import times_in_words
 from minijax_lab.explain.recording import Recording
 from minijax_lab.explain.tree import size_in_words
@@ -107,3 +107,35 @@ def test_large_ratios_and_sizes_are_written_out():
     assert [times_in_words(x) for x in (2.04, 12.4, 99.4, 2001.2)] == [
         "2", "12", "99", "2,001"
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "call, told",
+    [
+        (lambda: see.compare("a", "b"), "arrays of numbers, and got is 'a'"),
+        (lambda: see.compare([1, 2], [1, [2]]), "and expected is "),
+        (lambda: see.nested([jnp.sin], 1.0), "functions by name, the outermost"),
+        (lambda: see.nested({}, 1.0), "functions by name, the outermost"),
+        (lambda: see.tangent(lambda x: x * jnp.ones(3), 1.0), "result is one number"),
+        (lambda: see.tangent(lambda x: 3, 1.0), "this one returned 3"),
+        (lambda: see.stages(None), "got None first"),
+        (lambda: see.fusion(None), "got None first"),
+        (lambda: see.scale(jnp.sin, 1.0, target=3), "target is a text such as 'h100'"),
+        (
+            lambda: see.stages(jnp.sin, 1.0).difference(3),
+            "another view that see.stages",
+        ),
+        (lambda: see.jaxpr(jnp.sin, 1.0).why("a"), "the number of an equation"),
+    ],
+)
+def test_wrong_arguments_get_a_sentence_with_the_way_out(call, told):
+    with pytest.raises(TypeError) as caught:
+        call()
+    assert told in str(caught.value)
+
+
+@pytest.mark.parametrize("view", [see.trace, see.grad, see.vmap])
+def test_a_type_without_a_value_cannot_run(view):
+    x = ShapeDtypeStruct((3,), np.float32)
+    with pytest.raises(TypeError, match="pass an array, or leave out values=True"):
+        view(jnp.sum, x, values=True)

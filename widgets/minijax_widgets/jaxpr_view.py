@@ -111,6 +111,10 @@ class JaxprView(View):
         from minijax_lab.explain.why import why_recorded
         from minijax_widgets.why_view import WhyView
 
+        if not isinstance(step, int | None):
+            raise TypeError(
+                f"why takes the number of an equation, from 1 on, and got {step!r}."
+            )
         number = self.recording.telling if step is None else step - 1
         return WhyView(why_recorded(self.recording, number))
 

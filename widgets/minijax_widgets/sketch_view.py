@@ -8,8 +8,10 @@ from typing import Any
 import numpy as np
 
 import minijax
+from minijax import Array
 from minijax_lab.answers import difference
 from minijax_lab.evidence import count
+from minijax_lab.explain.calls import short
 from minijax_lab.explain.recording import count_in_words
 from minijax_lab.explain.sketch import Sketch
 from minijax_widgets.cells import number_text
@@ -35,7 +37,13 @@ def tangent(
     if not low <= x <= high:
         raise ValueError(f"x = {x} is not between low = {low} and high = {high}.")
     one = np.float32(1.0)
-    value, slope = map(float, minijax.jvp(function, (np.float32(x),), (one,)))
+    value_and_slope = minijax.jvp(function, (np.float32(x),), (one,))
+    if not all(isinstance(leaf, Array) and not leaf.shape for leaf in value_and_slope):
+        raise TypeError(
+            "see.tangent draws a function of one number whose result is one number; "
+            f"this one returned {short(value_and_slope[0])}."
+        )
+    value, slope = map(float, value_and_slope)
     places = np.linspace(low, high, 121, dtype=np.float32)
     heights = np.asarray(minijax.vmap(function)(places), np.float64)
     most = max(1e-6, float(np.abs(heights[np.isfinite(heights)]).max(initial=0.0)))
@@ -79,6 +87,11 @@ def nested(
     `others` are more of such layers, to compare with; they stand below.
     """
     every = [layers, *others]
+    if not all(isinstance(each, Mapping) and each for each in every):
+        raise TypeError(
+            "see.nested takes functions by name, the outermost first, such as "
+            f"see.nested({{'grad': grad(f), 'f': f}}, x), and got {short(layers)}."
+        )
     told = [texts_of_layers(each, args, arguments) for each in every]
     widths = [
         text_width(text, 13) + 2 * PAD * (depth + 1)
@@ -121,9 +134,9 @@ def compare(got: Any, expected: Any) -> SketchView:
     """Draws two arrays cell by cell, what differs in the second colour.
 
     Of more than two axes the first entries are drawn, of long ones the first twelve.
-    Raises ValueError for arrays of other shapes.
+    Raises ValueError for arrays of other shapes, TypeError for what is no array.
     """
-    got, expected = np.asarray(got), np.asarray(expected)
+    got, expected = numbers("got", got), numbers("expected", expected)
     if got.shape != expected.shape:
         raise ValueError(f"got has shape {got.shape}, expected {expected.shape}.")
     told = difference(got, expected, 1e-4, 1e-4)
@@ -146,6 +159,20 @@ def compare(got: Any, expected: Any) -> SketchView:
     size = side * wide + 12, 2 * (rows * CELL + 34)
     meanings = {"value": "an entry", "miss": "an entry that differs from the expected"}
     return sketched("compare", share, share, size, marks, meanings)
+
+
+def numbers(name: str, value: Any) -> np.ndarray:
+    """Returns a value as an array of numbers or truth values."""
+    try:
+        array = np.asarray(value)
+    except ValueError:  # rows of unlike lengths
+        array = np.asarray(None)
+    if array.dtype.kind in "OSUMm":
+        raise TypeError(
+            f"see.compare draws arrays of numbers, and {name} is {short(value)}. Pass "
+            "two arrays of one shape; see.tree(a, b) compares trees."
+        )
+    return array
 
 
 def drawn_part(array: np.ndarray) -> np.ndarray:

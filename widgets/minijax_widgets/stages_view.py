@@ -77,6 +77,11 @@ class StagesView(View):
     def difference(self, after: StagesView) -> StagesDifferenceView:
         """Shows what is different in another view, as of the function after an edit,
         or of the same function compiled for another target."""
+        if not isinstance(after, StagesView):
+            raise TypeError(
+                "difference takes another view that see.stages gave, and got "
+                f"{type(after).__name__}."
+            )
         return StagesDifferenceView(stages_difference(self.recording, after.recording))
 
     # ---- text ----------------------------------------------------------------------

@@ -117,7 +117,7 @@ def record_grad(
     may be a jaxpr of JAX, at its own types where no arguments follow. Raises TypeError
     for what has no gradient, and what tracing raises.
     """
-    check_choice(values, "see.grad")
+    check_choice(values, "see.grad", args, kwargs)
     function, args = taken(function, args, "see.grad")
     if isinstance(function, ForeignProgram):
         args = args or tuple(function.types)

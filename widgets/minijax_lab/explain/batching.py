@@ -61,7 +61,7 @@ def record_vmap(
     takes. The function may be a jaxpr that JAX traced for one example. Raises what
     `vmap` raises, and TypeError for a function of JAX.
     """
-    check_choice(values, "see.vmap")
+    check_choice(values, "see.vmap", args, kwargs)
     function, args = taken(function, args, "see.vmap")
     if isinstance(function, ForeignProgram) and not args:
         args = batched_types(function, in_axes, axis_size)

@@ -684,6 +684,8 @@ def weight(changes: list[Change]) -> int:
         if change.kind == "tree" and change.name != "leaves":
             total += 50  # the same leaves, passed in another way
             continue
+        if change.kind == "shape":  # f32[3] is nearer to f32[4] than bf16[3] is
+            total += 2 * (was.partition("[")[0] != now.partition("[")[0])
         if change.kind == "tree":
             total += sum(name != "-" for name in f"{was}, {now}".split(", "))
         total += costs.get(change.kind, 2 if was == now else 3)

@@ -133,6 +133,8 @@ def foreign_jaxpr(function: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
 def traced(function: Any, args: tuple, kwargs: dict) -> Any:
     """The stage of a function that is traced for arguments; plain ones are jitted."""
     jitted = function
+    if function is None:  # `jit(None)` is a decorator
+        raise TypeError("A function and its arguments were expected, got None first.")
     if not isinstance(function, JitFunction):
         called, args, kwargs = without_statics(function, function, args, kwargs)
         jitted = minijax.jit(called)

@@ -149,6 +149,8 @@ def record_scale(
     plans = plans_of(function, args, kwargs)
     for each, given, named in plans.values():
         refuse_function(each, "see.scale", (*given, *named.values()), "minijax")
+    if not isinstance(target, str | None):
+        machine_of(target)  # raises
     if machine is None and target is not None:
         machine = chip_named(target)
     made = [

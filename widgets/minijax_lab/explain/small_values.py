@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from minijax import ShapeDtypeStruct
 from minijax.core.array import Array
 from minijax.core.avals import get_aval
 from minijax.core.language import (
@@ -19,6 +20,7 @@ from minijax.core.language import (
     set_current_trace,
 )
 from minijax.core.source_info import is_user_filename
+from minijax.core.trees import keystr, tree_flatten_with_path
 from minijax.support.element_types import PRNGKeyDType
 from minijax_lab.explain.recording import is_installed
 
@@ -205,10 +207,21 @@ def copies(values: Iterable[Any]) -> list[Any]:
     return [np.array(x) if isinstance(x, np.ndarray) else x for x in values]
 
 
-def check_choice(values: Any, view: str) -> None:
-    """Raises TypeError unless `values` is True, False or None."""
+def check_choice(
+    values: Any, view: str, args: tuple = (), kwargs: dict[str, Any] | None = None
+) -> None:
+    """Raises TypeError unless `values` is True, False or None, and where it is True and
+    one of the arguments has no value to run on."""
     if not isinstance(values, (bool, type(None))):
         raise TypeError(f"{view}: values is True, False or None, got {values!r}.")
+    given = {"args": args, "kwargs": kwargs or {}} if values else {}
+    for path, leaf in tree_flatten_with_path(given)[0]:
+        if isinstance(leaf, ShapeDtypeStruct):
+            raise TypeError(
+                f"{view} got values=True, which runs the function, and "
+                f"{path[0].key}{keystr(path[1:])} is a ShapeDtypeStruct, a type "
+                "without a value: pass an array, or leave out values=True."
+            )
 
 
 def why_not(run: Callable[[], None]) -> str:

@@ -22,7 +22,6 @@ from typing import Any
 
 import numpy as np
 
-from minijax import ShapeDtypeStruct
 from minijax.compile.jit_api import make_jaxpr
 from minijax.compile.titles import title_of
 from minijax.core import events, source_info
@@ -30,7 +29,7 @@ from minijax.core.array import Array
 from minijax.core.jit import JitFunction
 from minijax.core.language import ClosedJaxpr, Jaxpr, JaxprEqn, Tracer, Var
 from minijax.core.partial_eval import DynamicJaxprTracer
-from minijax.core.trees import keystr, tree_flatten_with_path, tree_leaves
+from minijax.core.trees import tree_leaves
 from minijax.support import event_watching
 from minijax_lab.explain import leaks, lines
 from minijax_lab.explain.calls import (
@@ -152,16 +151,7 @@ def record_trace(
             f"{type(function).__name__} first."
         )
     refuse_function(function, "see.trace", (*args, *kwargs.values()), "minijax")
-    check_choice(values, "see.trace")
-    if values:
-        given = {"args": args, "kwargs": kwargs}
-        for path, leaf in tree_flatten_with_path(given)[0]:
-            if isinstance(leaf, ShapeDtypeStruct):
-                raise TypeError(
-                    "see.trace got values=True, which runs the function, and "
-                    f"{path[0].key}{keystr(path[1:])} is a ShapeDtypeStruct, a type "
-                    "without a value: pass an array, or leave out values=True."
-                )
+    check_choice(values, "see.trace", args, kwargs)
     watch = _Watch(function)
     return watch.run(args, kwargs, values)
 
