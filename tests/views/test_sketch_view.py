@@ -26,6 +26,13 @@ def test_a_tangent_has_the_value_and_slope_of_one_jvp():
     rise = (ends[1][1] - ends[0][1]) / (ends[1][0] - ends[0][0])
     # The line goes through the dot, and rises as the slope says in the curve's scale.
     assert abs(ends[0][1] + rise * (dot[2] - ends[0][0]) - dot[3]) < 0.2
+    numbers = [mark[4] for mark in view.recording.marks if mark[0] == "text"]
+    assert numbers == ["-6", "-4", "-2", "0", "2", "4", "6"]
+    steps = see.tangent(jnp.exp, 0.5, 0.0, 1.0).recording.marks
+    assert [mark[4] for mark in steps if mark[0] == "text"][1:3] == ["0.2", "0.4"]
+    # The curve fills the height: what it does not reach is at most a tenth.
+    downs = [down for _, down in view.recording.marks[1][2]]
+    assert min(downs) < 22 and max(downs) > 198
     assert 'd="M' in view.to_svg() and "<path" in view.to_svg(dark=True)
     with pytest.raises(ValueError, match="x = 9 is not between"):
         see.tangent(wave, 9)

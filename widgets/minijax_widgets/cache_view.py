@@ -238,7 +238,7 @@ def strip(record: CacheRecording, width: float) -> Scene:
     names = labels({n: name_of(record, n) for n in shown}, 44 if beside else 36)
     room = max((text_width(text, 12, True) for text in names.values()), default=0)
     left, right = 20 + room if beside else 8, width - 70
-    each = LINE if beside else 2 * LINE - 4
+    each = LINE if beside else 2 * LINE
     calls = max(1, sum(counts.values()))
     step = (right - left) / calls
     lines = len(shown) + bool(others)

@@ -150,9 +150,10 @@ def with_values(made: Glyph, name: str, values: Values) -> list[Drawn]:
 
 
 def number_text(x: float) -> str:
-    """Returns a number in a few letters."""
-    if x == int(x) and abs(x) < 10000:
-        return str(int(x))
+    """Returns a number in a few letters; one that rounding moved by less than a
+    millionth of itself from an integer is that integer."""
+    if abs(x - round(x)) <= 1e-6 * abs(x) and abs(x) < 10000:
+        return str(round(x))
     said = f"{x:.2f}"
     if abs(x) < 1000 and said.strip("-0.") != "":
         return said

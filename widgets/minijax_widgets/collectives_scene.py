@@ -295,7 +295,8 @@ class Drawing:
         self.scene.extent(0, y, 2 * middle, 2 * middle, key)
         right, low = 2 * middle, y + 2 * middle
         beside = 2 * middle + COSTS + 40 <= self.sizes.width
-        at = (right + 40, y + middle / 2) if beside else (6.0, low + 10)
+        # JupyterLab has room for 789 in a window of 1280 pixels.
+        at = (right + 16, y + middle / 2) if beside else (6.0, low + 10)
         return max(low, self.tell_ways(*at))
 
     def adds(self) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -46,14 +47,17 @@ def tangent(
     value, slope = map(float, value_and_slope)
     places = np.linspace(low, high, 121, dtype=np.float32)
     heights = np.asarray(minijax.vmap(function)(places), np.float64)
-    most = max(1e-6, float(np.abs(heights[np.isfinite(heights)]).max(initial=0.0)))
+    finite = heights[np.isfinite(heights)]
+    least, most = float(finite.min(initial=0.0)), float(finite.max(initial=0.0))
+    room = max(1e-6, 0.1 * (most - least))  # above and below the curve
 
     def at(place: float, height: float) -> tuple[float, float]:
         across = EDGE + (place - low) / (high - low) * (WIDTH - 2 * EDGE)
-        return round(across, 1), round(HEIGHT / 2 * (1 - 0.9 * height / most), 1)
+        down = (most + room - height) / (most - least + 2 * room) * HEIGHT
+        return round(across, 1), round(down, 1)
 
     def shown(height: float) -> bool:
-        return bool(abs(height) <= 1.05 * most)
+        return bool(least - room <= height <= most + room)
 
     curve = [at(p, h) for p, h in zip(places.tolist(), heights.tolist()) if shown(h)]
     touching = [(p, value + slope * (p - x)) for p in places.tolist()]
@@ -64,6 +68,14 @@ def tangent(
         ["line", "batch", [straight[0], straight[-1]] if straight else []],
         ["dot", "batch", *at(x, value)],
     ]
+    power = 10.0 ** math.floor(math.log10((high - low) / 4))
+    step = max(power * k for k in (1, 2, 5) if power * k <= (high - low) / 4)
+    for number in range(math.ceil(low / step), math.floor(high / step) + 1):
+        across, down = at(number * step, 0.0)
+        said = f"{number * step:.6g}"
+        left = min(max(across, EDGE + 4), WIDTH - EDGE - 4) - text_width(said, 13) / 2
+        marks.append(["line", "constant", [(across, down - 3), (across, down + 3)]])
+        marks.append(["text", "constant", left, down + 15, said])
     name = getattr(function, "__name__", "f")
     told = f"at x = {x:g}: value {value:.4f}, slope {slope:.4f}"
     meanings = {

@@ -256,8 +256,10 @@ class TraceView(View):
         """Returns what a step reads and makes, of the arrays that have values."""
         jaxpr = self.recording.jaxpr
         equation = jaxpr.equations[step.equation] if step.equation is not None else None
-        if equation is None or equation.parent is not None:
-            return Flow()
+        if equation is None:
+            return Flow(why="no values: this step runs in Python only, while tracing")
+        if equation.parent is not None:
+            return Flow(why="values inside of an inner program are not recorded")
         names = [
             jaxpr.variables[operand].name if isinstance(operand, int) else operand
             for operand in equation.operands

@@ -206,8 +206,9 @@ def place_of_primitive(primitive: Primitive) -> tuple[ModuleType, str, int] | No
 def first_sentence(text: str) -> str:
     """The first sentence of a docstring, on one line."""
     text = " ".join(text.partition("\n\n")[0].split())
-    end = re.search(r"\.(?=\s|$)", text)
-    return text[: end.start() + 1] if end else text
+    # A full stop inside of code, between backticks, ends no sentence.
+    end = re.match(r"(?:`[^`]*`|[^`])*?\.(?=\s|$)", text)
+    return end.group() if end else text
 
 
 def counterpart(text: str) -> str:

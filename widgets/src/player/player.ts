@@ -405,9 +405,8 @@ export class Player {
     // On a phone the first cell has a row of its own, where the others leave it no room.
     flag(table, "row", widths.length > (widths[0]! > 11 ? 3 : 4));
     vary(table, "columns", max(1, widths.length - 1));
-    const last = widths[widths.length - 1]! - 3;
-    vary(table, "last", `${min(27, last)}ch`);
-    vary(table, "middle", `${min(28, widths[1]!)}ch`);
+    vary(table, "last", `${min(27, widths.at(-1)! - 3)}ch`);
+    vary(table, "middle", `${min(28, widths[1]! - 3)}ch`);
     const rest = widths.slice(1).reduce((sum, letters) => sum + letters + 2, 2);
     vary(table, "rest", `${rest}ch`);
     // Room for the sign that folds.

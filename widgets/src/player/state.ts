@@ -121,10 +121,10 @@ export function leastWidth(pane: Pane, leads = false): number {
     const needed = rail.reduce((sum, width) => sum + width, usualWidth(pane));
     return clamp(needed, 26, leads ? 100 : 85);
   }
-  const parts: Partial<Record<Pane["kind"], number>> = { code: 0.65, prose: 0.75 };
   const bare = columnWidths(pane).length === 1;
-  const part = bare ? 0.6 : (parts[pane.kind] ?? 1);
-  return part * min(naturalWidth(pane), pane.kind === "code" ? 72 : 100);
+  // Below 26 letters most lines of code would wrap.
+  if (pane.kind === "code" && !bare) return max(26, 0.65 * min(naturalWidth(pane), 72));
+  return naturalWidth(pane) * (bare ? 0.6 : pane.kind === "prose" ? 0.75 : 1);
 }
 
 /** The step that a key of some steps goes to: from one of them to the one that follows
