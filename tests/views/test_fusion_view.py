@@ -1,5 +1,7 @@
 """`see.fusion`: kernels before and after, their bytes, and the picture of them."""
 
+import re
+
 import numpy as np
 import pytest
 
@@ -8,6 +10,7 @@ import minijax.numpy as jnp
 import minijax_widgets as see
 from minijax_lab.explain.fusion_groups import groups_of
 from minijax_lab.explain.recording import Recording
+from minijax_widgets.glyph import text_width
 from tests.views.compiled_programs import PROGRAMS
 from tests.views.test_compiled_recording import H100, TPU
 
@@ -144,3 +147,26 @@ def test_a_large_gradient_stays_small() -> None:
     assert any("smaller kernels" in text for text in texts(scene))
     assert len(view.to_html()) < 1_500_000
     assert "more kernels" in view.text()
+
+
+@pytest.mark.parametrize("count", [9, 10, 11, 12, 13])
+def test_the_note_of_more_operations_stays_in_its_kernel(count):
+    def longest(x):
+        for number in range(count):
+            x = jnp.sin(x) * jnp.cos(x) + number
+        return x
+
+    pane = see.fusion(longest, np.ones(8, np.float32)).frame().panes[0]
+    for scene in (pane.scene, pane.narrow):
+        parts = [(mark, part) for mark in scene.marks for part in mark.drawn]
+        (end,) = [
+            mark.x + float(part.has.get("x", 0)) + text_width(part.text, 12)
+            for mark, part in parts
+            if part.tag == "text" and re.fullmatch(r"and \d+ more", part.text)
+        ]
+        box = max(
+            (float(part.has["width"]), mark.x)
+            for mark, part in parts
+            if part.tag == "rect"
+        )
+        assert end < sum(box)

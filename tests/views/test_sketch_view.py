@@ -104,6 +104,24 @@ def test_the_legend_says_what_each_sketch_means():
     assert told(see.nested(layers, 1.0))["mesh"] == "a function around others"
 
 
+@pytest.mark.parametrize(
+    "shape, told",
+    [
+        ((3, 4), "got"),
+        ((5,), "got"),
+        ((), "got"),
+        ((2, 3, 4), "got[0]"),
+        ((40,), "got, the first 12"),
+        ((2, 2, 20, 3), "got[0][0], the first 12 x 3"),
+    ],
+)
+def test_a_comparison_says_which_part_is_drawn(shape, told):
+    array = np.zeros(shape)
+    marks = see.compare(array, array + 1.0).recording.marks
+    titles = [mark[-1] for mark in marks if mark[0] == "text"]
+    assert titles == [told, told.replace("got", "expected")]
+
+
 def test_truth_values_are_compared_as_they_are_written():
     page = see.compare([True, False], [True, True]).frame().to_json()
     assert '"True"' in page and '"False"' in page

@@ -244,26 +244,41 @@ class Drawing:
         self, module: Module, kernel: Kernel, x: float, y: float, room: float
     ) -> float:
         """Places the operations of a kernel in lines; returns where they end."""
-        members = kernel.members[:MOST_CHIPS]
-        at, last = x, None
-        for member in members:
-            instruction = module.instructions[member]
-            name = short(instruction.opcode)
-            wide = text_width(name, 12, True) + 16
-            if at + wide > x + room and at > x:
-                at, y, last = x, y + CHIP + 5, None
-            placed = self.scene.box(at, y, wide, CHIP - 3, text=name, mono=True)
-            if last is not None:
-                before, end = last
-                if before in instruction.operands:
-                    middle = y + (CHIP - 3) / 2
-                    self.scene.arrow((end, middle), (at, middle), thick=1.0)
-            last = member, placed.x + placed.w
+        last: tuple[int, float, int] | None = None
+        end = y
+        for left, line, wide, name, member in self.chip_places(kernel, room):
+            end = y + line * (CHIP + 5)
+            if member is None:
+                self.scene.note(x + left, end + 16, name)
+                continue
+            placed = self.scene.box(x + left, end, wide, CHIP - 3, text=name, mono=True)
+            reads = module.instructions[member].operands
+            if last is not None and last[2] == line and last[0] in reads:
+                middle = end + (CHIP - 3) / 2
+                self.scene.arrow((last[1], middle), (x + left, middle), thick=1.0)
+            last = member, placed.x + placed.w, line
+        return end + CHIP
+
+    def chip_places(
+        self, kernel: Kernel, room: float
+    ) -> list[tuple[float, int, float, str, int | None]]:
+        """Returns where a kernel's operations stand: from the left, the line, the
+        width, the name and the operation; None for the note of how many more."""
+        instructions = self.record.program.module.instructions
+        shown: list[int | None] = [*kernel.members[:MOST_CHIPS]]
+        left = len(kernel.members) - len(shown)
+        shown += [None] if left else []
+        found, at, line = [], 0.0, 0
+        for member in shown:
+            name = f"and {left:,} more"
+            if member is not None:
+                name = short(instructions[member].opcode)
+            wide = text_width(name, 12, member is not None) + 16
+            if at + wide > room and at > 0:
+                at, line = 0.0, line + 1
+            found.append((at, line, wide, name, member))
             at += wide + 16
-        if len(kernel.members) > len(members):
-            said = f"and {len(kernel.members) - len(members):,} more"
-            self.scene.note(at, y + 16, said)
-        return y + CHIP
+        return found
 
     # ---- heights -------------------------------------------------------------------
 
@@ -286,14 +301,8 @@ class Drawing:
 
     def chip_lines(self, kernel: Kernel) -> int:
         """Returns how many lines the operations of a kernel take."""
-        module = self.record.program.module
-        room, at, lines = self.inside - 24, 0.0, 1
-        for member in kernel.members[:MOST_CHIPS]:
-            wide = text_width(short(module.instructions[member].opcode), 12, True) + 16
-            if at + wide > room and at > 0:
-                at, lines = 0.0, lines + 1
-            at += wide + 16
-        return lines
+        places = self.chip_places(kernel, self.inside - 24)
+        return max((line for _, line, *_ in places), default=0) + 1
 
 
 def weight(group: Group) -> int:

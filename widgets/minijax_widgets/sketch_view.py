@@ -161,7 +161,7 @@ def compare(got: Any, expected: Any) -> SketchView:
     wide = max([CELL, *(text_width(text, 13, mono=True) + 12 for text in every)])
     for title, grid in zip(("got", "expected"), grids):
         top = 0.0 if title == "got" else rows * CELL + 34
-        marks.append(["text", "", 4.0, top + 16, title])
+        marks.append(["text", "", 4.0, top + 16, title + part_in_words(got, off)])
         for (i, j), number in np.ndenumerate(grid):
             role = "miss" if off[i, j] and title == "got" else "value"
             place = 4 + j * wide, top + 24 + i * CELL
@@ -193,6 +193,15 @@ def drawn_part(array: np.ndarray) -> np.ndarray:
     while grid.ndim > 2:
         grid = grid[0]
     return grid[:MOST_CELLS, :MOST_CELLS]
+
+
+def part_in_words(array: np.ndarray, drawn: np.ndarray) -> str:
+    """Returns which part of an array is drawn: `[0]`, or `, the first 12 x 4`."""
+    entries = "[0]" * max(0, array.ndim - 2)
+    shape = array.shape[max(0, array.ndim - 2) :]
+    whole = math.prod(shape) == drawn.size
+    sides = " x ".join(map(str, drawn.shape[-max(1, len(shape)) :]))
+    return entries + ("" if whole else f", the first {sides}")
 
 
 def said(number: Any) -> str:
