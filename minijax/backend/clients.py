@@ -47,9 +47,11 @@ def choose(**changes: Any) -> None:
         setattr(settings, name, value)
 
 
-def options_of(platform: str) -> dict[str, Any]:
-    """The keyword arguments for the client of a platform, to add to."""
-    return settings.client_options.setdefault(platform, {})
+def set_options(platform: str, **options: Any) -> None:
+    """Add keyword arguments for the client of a platform; None takes one away."""
+    known = settings.client_options.get(platform, {}) | options
+    kept = {name: value for name, value in known.items() if value is not None}
+    settings.client_options[platform] = kept
 
 
 # How the client of a platform is made, the best platform last, and whether a platform

@@ -73,19 +73,16 @@ def use_for_clients(
         "node_id": process_id,
         "num_nodes": num_processes,
     }
-    clients.options_of("cuda").update(place)
-    options = clients.options_of("cpu")
-    options.update(
-        place, collectives=_jax.make_gloo_tcp_collectives(client, hostname=host)
-    )
+    clients.set_options("cuda", **place)
+    gloo = _jax.make_gloo_tcp_collectives(client, hostname=host)
+    clients.set_options("cpu", **place, collectives=gloo)
 
 
 def forget_for_clients() -> None:
     """Undoes `use_for_clients`, for clients that are not made yet."""
+    names = "distributed_client node_id num_nodes collectives".split()
     for platform in ("cpu", "cuda"):
-        options = clients.options_of(platform)
-        for name in ("distributed_client", "node_id", "num_nodes", "collectives"):
-            options.pop(name, None)
+        clients.set_options(platform, **dict.fromkeys(names))
 
 
 class Store:

@@ -247,7 +247,7 @@ def _take_local_devices(ids: int | Sequence[int] | None) -> None:
     wanted = [ids] if isinstance(ids, int) else list(ids)
     if not wanted or len(set(wanted)) != len(wanted):
         raise ValueError(f"local_device_ids names no device, or one twice: {ids!r}.")
-    clients.options_of("cuda")["visible_devices"] = wanted
+    clients.set_options("cuda", visible_devices=wanted)
     there = clients.settings.num_cpu_devices
     if there is not None and max(wanted) >= there:
         raise ValueError(

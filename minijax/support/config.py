@@ -522,7 +522,7 @@ def _set_num_cpu_devices(value: int) -> None:
 
 def _set_async_dispatch(value: bool) -> None:
     _check_in_time("cpu_enable_async_dispatch", value, "CPU's client exists")
-    backend_clients.options_of("cpu")["asynchronous"] = value
+    backend_clients.set_options("cpu", asynchronous=value)
 
 
 for _started, _set in (

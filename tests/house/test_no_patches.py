@@ -23,7 +23,7 @@ from tests.house.test_house import PUBLIC_MODULES
 pytestmark = pytest.mark.whole
 
 ROOT = Path(minijax.__file__).parent.parent
-FILES = sorted((ROOT / "minijax").rglob("*.py"))
+HOUSES = {"minijax": ROOT, "minijax_widgets": ROOT / "widgets"}
 RULES = ("type_rule", "impl", "jvp", "jvp_terms", "transpose", "batch", "linearize")
 RULES += ("partial_eval", "dce", "staging", "pretty", "meaning", "lowerings")
 
@@ -33,20 +33,21 @@ RULES += ("partial_eval", "dce", "staging", "pretty", "meaning", "lowerings")
 
 
 def imported_names(tree: ast.AST, package: str) -> dict[str, tuple[str, str | None]]:
-    """The names that a file imports from minijax: (module, name there or None)."""
+    """The names that a file imports from ours: (module, name there or None)."""
     found: dict[str, tuple[str, str | None]] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             module = "." * node.level + (node.module or "")
             module = importlib.util.resolve_name(module, package)
-            if module.split(".")[0] == "minijax":
+            if module.split(".")[0] in HOUSES:
                 for alias in node.names:
                     found[alias.asname or alias.name] = (module, alias.name)
         elif isinstance(node, ast.Import):
             for alias in node.names:
-                if alias.name.split(".")[0] == "minijax":
-                    name = alias.asname or "minijax"
-                    found[name] = (alias.name if alias.asname else "minijax", None)
+                first = alias.name.split(".")[0]
+                if first in HOUSES:
+                    name = alias.name if alias.asname else first
+                    found[alias.asname or first] = (name, None)
     return found
 
 
@@ -173,10 +174,11 @@ def sets_a_rule(method: ast.Attribute, names: dict) -> bool:
     return isinstance(found, Primitive) and of_others(method.value, names)
 
 
-def test_no_module_changes_another():
+@pytest.mark.parametrize("house", HOUSES)
+def test_no_module_changes_another(house):
     found = []
-    for path in FILES:
-        module = ".".join(path.relative_to(ROOT).with_suffix("").parts)
+    for path in sorted((HOUSES[house] / house).rglob("*.py")):
+        module = ".".join(path.relative_to(HOUSES[house]).with_suffix("").parts)
         is_package = path.name == "__init__.py"
         package = module.removesuffix(".__init__") if is_package else ""
         package = package or module.rpartition(".")[0]
@@ -211,6 +213,7 @@ def test_no_module_changes_another():
         "@sin_p.def_batch\ndef rule(): pass",
         "with f() as hlo.stablehlo: pass",
         "hlo.FRAME_LIMIT += 1",
+        "from minijax_widgets.view import views\nviews['cards'] = None",
     ],
 )
 def test_a_patch_is_found(patch):

@@ -18,7 +18,7 @@ from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row, scene_pane
 from minijax_widgets.memory_scene import shares
 from minijax_widgets.roofline_scene import counted_of, roofline_panes, told_of
 from minijax_widgets.scene import Scene
-from minijax_widgets.view import DIFFERS, View, cut, twin, views
+from minijax_widgets.view import DIFFERS, View, cut, shows, twin
 
 ROWS = 60
 # Rectangles that are drawn: the largest. The rest is counted in a sentence.
@@ -28,6 +28,7 @@ MOST_STEPS = 400
 COLUMNS = 28  # of the map in the twin
 
 
+@shows("buffers")
 class BuffersView(View):
     """The map of a compiled program's memory."""
 
@@ -282,4 +283,3 @@ def owner(name: str) -> str:
 
 
 assert set(KINDS) == set(ROLES)
-views["buffers"] = BuffersView

@@ -17,7 +17,7 @@ from minijax_lab.explain.jax_cache import JaxCacheWatch, is_jitted_by_jax
 from minijax_widgets.code import code_panes, key_of_line, mark_of
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row, scene_pane
 from minijax_widgets.scene import Scene, text_width
-from minijax_widgets.view import View, cut, short_name, shortened, views
+from minijax_widgets.view import View, cut, short_name, shortened, shows
 
 MOST_PROGRAMS = 12  # that have a line of their own in the strip of calls
 # A row has at most this many changes, and cuts names to this many letters; the step
@@ -59,6 +59,7 @@ def cache(function: Any) -> CacheView:
     return CacheView(watch=watch)
 
 
+@shows("cache")
 class CacheView(View):
     """A row for each call; runs of hits share one."""
 
@@ -417,6 +418,3 @@ def said(call: Call) -> str:
     more = len(call.changes) - len(told)
     told += [f"and {more} more"] if more else []
     return "; ".join(told).replace(":  ->", "")
-
-
-views["cache"] = CacheView

@@ -14,7 +14,7 @@ from minijax_lab.explain.cards import (
 from minijax_lab.explain.words import PHRASES
 from minijax_widgets.card_scene import numbers_scene
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
-from minijax_widgets.view import View, cut, views
+from minijax_widgets.view import View, cut, shows
 from minijax_widgets.why_view import wrapped
 
 SIGNS = {"holds": ("+", "tick"), "fails": ("x", "cross")}
@@ -47,6 +47,7 @@ def way_of(told: str) -> str:
     return "with" if " = " in told else ""
 
 
+@shows("card")
 class CardView(View):
     """One primitive: what it is, and what was checked."""
 
@@ -140,6 +141,7 @@ class CardView(View):
         )
 
 
+@shows("primitives")
 class PrimitivesView(View):
     """A periodic table: a row for each family, a tile for each primitive."""
 
@@ -222,7 +224,3 @@ SIGNS_OF_FAMILIES = {
     "refs": "grid turn",
     "order": "grid later grid",
 }
-
-
-views["card"] = CardView
-views["primitives"] = PrimitivesView

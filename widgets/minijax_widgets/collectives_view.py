@@ -24,7 +24,7 @@ from minijax_widgets.code import code_panes, key_of_line, mark_of
 from minijax_widgets.collectives_scene import MOST_MEMBERS, Drawing
 from minijax_widgets.placement_scene import MIDDLE, NARROW, NARROW_RING, WIDE, Sizes
 from minijax_widgets.scene import Scene
-from minijax_widgets.view import DIFFERS, View, shortened, twin, views, with_options
+from minijax_widgets.view import DIFFERS, View, shortened, shows, twin, with_options
 
 # So many collectives are drawn; the others are rows.
 MOST_DRAWN = 6
@@ -64,6 +64,7 @@ def collectives(
     return CollectivesView(record_collectives(function, args, kwargs, options, target))
 
 
+@shows("collectives")
 class CollectivesView(View):
     """The mesh with the groups of each collective."""
 
@@ -232,6 +233,3 @@ class CollectivesView(View):
 def size(count: int) -> picture.Piece:
     """Returns a number of bytes with its unit, which stay in one line."""
     return picture.Piece(size_in_words(count), "size")
-
-
-views["collectives"] = CollectivesView

@@ -11,7 +11,7 @@ from minijax_lab.explain.difference import DifferenceRecording, Pair, record_dif
 from minijax_lab.explain.jaxpr import Equation
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.jaxpr_view import JaxprView
-from minijax_widgets.view import View, cut, shortened, views
+from minijax_widgets.view import View, cut, shortened, shows
 
 MARKS = {"same": " ", "changed": "~", "del": "-", "add": "+"}
 LABELS = {"same": "same", "changed": "changed", "del": "gone", "add": "new"}
@@ -32,6 +32,7 @@ def difference(first: Any, second: Any) -> DifferenceView:
     return DifferenceView(record_difference(first, second))
 
 
+@shows("difference")
 class DifferenceView(View):
     """The equations of two programs in one table: the old left, the new right."""
 
@@ -271,6 +272,3 @@ def axes_more(before: str, after: str) -> list[tuple[int, int]]:
         for axis, size in enumerate(new)
         if [*new[:axis], *new[axis + 1 :]] == old
     ]
-
-
-views["difference"] = DifferenceView

@@ -32,7 +32,7 @@ from minijax_widgets.code import code_panes, mark_of
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row, scene_pane
 from minijax_widgets.fusion_scene import draw
 from minijax_widgets.roofline_scene import counted_of, roofline_panes, told_of
-from minijax_widgets.view import DIFFERS, View, twin, views, with_options
+from minijax_widgets.view import DIFFERS, View, shows, twin, with_options
 
 MOST_ROWS = 400
 
@@ -87,6 +87,7 @@ def fusion(
     return FusionView(record, times, decisions, machine)
 
 
+@shows("compiled")
 @dataclass(eq=False, repr=False)
 class FusionView(View):
     """Kernels before and after fusion, with their bytes."""
@@ -329,6 +330,3 @@ def repetitions(kernel: Kernel) -> str:
     if kernel.times is None:
         return "as the data say"
     return "once" if kernel.times == 1 else f"{kernel.times:,} times"
-
-
-views["compiled"] = FusionView

@@ -40,7 +40,7 @@ from minijax_widgets.grad_layout import (
 from minijax_widgets.grad_scene import Picture
 from minijax_widgets.scene import Scene
 from minijax_widgets.values_strip import Flow, Strip, reduced
-from minijax_widgets.view import WIDTH, View, cut, shortened, views, with_options
+from minijax_widgets.view import WIDTH, View, cut, shortened, shows, with_options
 
 # Residuals in the table; a browser shows as many without delay.
 MOST_RESIDUALS = 100
@@ -103,6 +103,7 @@ def grad(
     return GradView(recording)
 
 
+@shows("grad")
 class GradView(View):
     """The U of the backward pass."""
 
@@ -619,6 +620,3 @@ def sum_told(band: Band, found: GradSum) -> str:
         f"{sum_in_words(found)}: {found.cotangent} = add_any of what comes back from "
         f"{shown}."
     )
-
-
-views["grad"] = GradView

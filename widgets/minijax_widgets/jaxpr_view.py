@@ -24,7 +24,7 @@ from minijax_lab.explain.jaxpr import (
 )
 from minijax_widgets import frame as picture
 from minijax_widgets.code import code_panes, key_of_line, mark_of
-from minijax_widgets.view import NOTHING, WIDTH, View, cut, shortened, views
+from minijax_widgets.view import NOTHING, WIDTH, View, cut, shortened, shows
 
 # Above this many equations, those of one source line fold into a group.
 MANY = 300
@@ -78,6 +78,7 @@ def is_jaxpr(value: Any) -> bool:
     return isinstance(value, (ClosedJaxpr, Jaxpr)) or foreign.is_jaxpr(value)
 
 
+@shows("jaxpr")
 class JaxprView(View):
     """A jaxpr as a table in a notebook, as rows of text in a terminal."""
 
@@ -474,6 +475,3 @@ def closing(text: str, start: int) -> int:
         if not depth:
             return place
     return -1
-
-
-views["jaxpr"] = JaxprView

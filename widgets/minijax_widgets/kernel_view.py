@@ -37,7 +37,7 @@ from minijax_widgets.kernel_scene import (
 )
 from minijax_widgets.kernel_values import draw_in_array, draw_on_chip, values_text
 from minijax_widgets.scene import Scene
-from minijax_widgets.view import WIDTH, View, cut, shortened, twin, views, with_options
+from minijax_widgets.view import WIDTH, View, cut, shortened, shows, twin, with_options
 
 # So many programs have a step of their own; those with findings always do.
 MOST_STEPS = 1000
@@ -91,6 +91,7 @@ def kernel(
     return KernelView(record)
 
 
+@shows("kernel")
 class KernelView(View):
     """The grid beside its operands, bytes against the ideal, a modelled pipeline."""
 
@@ -572,6 +573,3 @@ def letters(operand: Operand, program: int, is_grid: bool) -> list[str]:
     if again:
         rows.append(again)
     return rows
-
-
-views["kernel"] = KernelView

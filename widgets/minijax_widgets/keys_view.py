@@ -18,7 +18,7 @@ from minijax_lab.explain.keys import record_keys, use_text
 from minijax_widgets.code import code_panes, mark_of
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.keys_scene import KeyTree, branches_of
-from minijax_widgets.view import View, cut, shortened, views
+from minijax_widgets.view import View, cut, shortened, shows
 
 # The column in which it stands where a key came from, and the one behind it.
 NAMES, ORIGINS = 30, 11
@@ -49,6 +49,7 @@ class Shown:
     alike: int = 0  # so many rounds more are not shown
 
 
+@shows("keys")
 class KeysView(View):
     """A row for each key, with twigs for the keys that were split from it."""
 
@@ -317,6 +318,3 @@ def first_of(marks: list[Any]) -> list[Any]:
             seen.add(mark[:2])
             found.append(mark)
     return found
-
-
-views["keys"] = KeysView

@@ -23,7 +23,7 @@ from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.memory_bands import MEANINGS, Band, bands, role_of
 from minijax_widgets.memory_scene import Drawing, told_of
 from minijax_widgets.scene import Scene
-from minijax_widgets.view import NOTHING, View, cut, twin, views, with_options
+from minijax_widgets.view import NOTHING, View, cut, shows, twin, with_options
 
 # Arrays drawn as bars; where more would be, each line has a band for all of its arrays.
 MOST_BARS = 160
@@ -81,6 +81,7 @@ def memory(
     return BuffersView(record)
 
 
+@shows("memory")
 class MemoryView(View):
     """The curve of live bytes, the arrays under it, and the two truths."""
 
@@ -354,6 +355,3 @@ def packed(values: list[Value]) -> list[list[Value]]:
     for value, row in zip(ordered, rows, strict=True):
         found.setdefault(row, []).append(value)
     return list(found.values())
-
-
-views["memory"] = MemoryView

@@ -14,7 +14,7 @@ from minijax_lab.explain.passes import Difference, PassesRecording, record_passe
 from minijax_lab.explain.recording import count_in_words
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row, scene_pane
 from minijax_widgets.scene import Scene, fitting
-from minijax_widgets.view import DIFFERS, WIDTH, View, cut, twin, views, with_options
+from minijax_widgets.view import DIFFERS, WIDTH, View, cut, shows, twin, with_options
 
 ROW = 26.0
 MOST_PASSES = 80
@@ -37,6 +37,7 @@ def passes(function: Any, *args: Any, target: str = "cpu", **kwargs: Any) -> Pas
     return PassesView(record_passes(function, args, kwargs, target))
 
 
+@shows("passes")
 class PassesView(View):
     """XLA's passes, each as a difference."""
 
@@ -195,6 +196,3 @@ def changed(difference: Difference, key: list[str], number: int) -> list[Row]:
         text = f"+ {cut(difference.after, LONGEST)}"
         rows.append(Row([text], keys=key, go=number, depth=1, look="add"))
     return rows
-
-
-views["passes"] = PassesView

@@ -32,7 +32,7 @@ from minijax_widgets.placement_scene import (
 )
 from minijax_widgets.propagation_view import PropagationView
 from minijax_widgets.scene import Scene
-from minijax_widgets.view import WIDTH, View, cut, shortened, twin, views, with_options
+from minijax_widgets.view import WIDTH, View, cut, shortened, shows, twin, with_options
 
 # Of a tree so many arrays are drawn; the others are rows.
 MOST_DRAWN = 6
@@ -84,6 +84,7 @@ def placement(
     return PlacementView(record_placement(value))
 
 
+@shows("placement")
 class PlacementView(View):
     """Arrays cut into their pieces, beside the mesh that holds them."""
 
@@ -305,6 +306,3 @@ class PlacementView(View):
             step = self.starts[number] + holds[position]
             go.append(step if holds[position] < self.steps_of(number) else None)
         draw_mesh(scene, mesh, laid, looks, texts, keys, tells, go)
-
-
-views["placement"] = PlacementView

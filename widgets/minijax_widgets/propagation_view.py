@@ -25,7 +25,7 @@ from minijax_widgets.placement_scene import (
     side_room,
 )
 from minijax_widgets.scene import Scene
-from minijax_widgets.view import DIFFERS, View, cut, shortened, twin, views
+from minijax_widgets.view import DIFFERS, View, cut, shortened, shows, twin
 
 # In the wide layout texts end here; beside them stands the mesh.
 TEXT_END = 550.0
@@ -36,6 +36,7 @@ MOST_ROWS = 24
 GLYPH = 0.62
 
 
+@shows("propagation")
 class PropagationView(View):
     """A row for each value: cut as the program has it; collectives between rows."""
 
@@ -418,6 +419,3 @@ class PropagationView(View):
             )
         draw_mesh(scene, mesh, laid, looks, texts, keys, tells)
         return laid.low
-
-
-views["propagation"] = PropagationView

@@ -17,8 +17,8 @@ from minijax_widgets.view import (
     WIDTH,
     View,
     shortened,
+    shows,
     twin,
-    views,
     with_options,
 )
 
@@ -54,6 +54,7 @@ def scale(
     return ScaleView(record_scale(function, args, kwargs, target, machine))
 
 
+@shows("scale")
 class ScaleView(View):
     """A row of bars for each plan."""
 
@@ -154,6 +155,3 @@ class ScaleView(View):
         return picture.Pane(
             "memory by owner, and compiling", rows, columns=columns, kind="prose"
         )
-
-
-views["scale"] = ScaleView

@@ -19,7 +19,7 @@ from minijax_widgets.cells import number_text
 from minijax_widgets.frame import Frame, FrameStep, Pane
 from minijax_widgets.glyph import line, path, text_width
 from minijax_widgets.scene import Scene
-from minijax_widgets.view import View, views
+from minijax_widgets.view import View, shows
 
 WIDTH, HEIGHT, EDGE = 360.0, 220.0, 12.0
 CELL = 30.0
@@ -236,6 +236,7 @@ def sketched(
     )
 
 
+@shows("sketch")
 class SketchView(View):
     """One picture without steps."""
 
@@ -264,6 +265,3 @@ class SketchView(View):
         made = self.picture([pane], [FrameStep("", "")])
         made.meanings = record.meanings
         return made
-
-
-views["sketch"] = SketchView

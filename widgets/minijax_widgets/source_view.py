@@ -13,7 +13,7 @@ from minijax_lab.explain.references import Reference
 from minijax_lab.explain.source import SourceRecording, record_source
 from minijax_widgets.code import code_panes
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
-from minijax_widgets.view import View, views
+from minijax_widgets.view import View, shows
 
 BARE = (
     "There are no statements: give a function, class or module that has some, or a "
@@ -32,6 +32,7 @@ def source(target: Any) -> SourceView:
     return SourceView(record_source(target))
 
 
+@shows("source")
 class SourceView(View):
     """Source text with its line numbers, and the names in it that lead further."""
 
@@ -131,6 +132,3 @@ def told(name: Reference) -> str:
     if name.counterpart:
         parts.append(f"in JAX: {name.counterpart}")
     return "  |  ".join(parts) + f"\nsee.source({name.shown})"
-
-
-views["source"] = SourceView

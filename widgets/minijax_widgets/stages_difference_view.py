@@ -16,7 +16,7 @@ from minijax_lab.explain.stages_difference import Line, StagesDifferenceRecordin
 from minijax_lab.explain.tree import size_in_words
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row, scene_pane
 from minijax_widgets.scene import Scene
-from minijax_widgets.view import DIFFERS, View, cut, twin, views
+from minijax_widgets.view import DIFFERS, View, cut, shows, twin
 
 LONGEST = 110
 BOX = 20.0
@@ -33,6 +33,7 @@ ROLES = {"-": "miss", "+": "batch"}
 LOOKS = {"-": "del", "+": "add", " ": ""}
 
 
+@shows("stages_difference")
 class StagesDifferenceView(View):
     """Two functions, level by level, with what differs."""
 
@@ -274,6 +275,3 @@ def numbers_of(lines: list[int]) -> str:
     if len(lines) < 2:
         return "".join(str(line) for line in lines)
     return f"{min(lines)}-{max(lines)}"
-
-
-views["stages_difference"] = StagesDifferenceView

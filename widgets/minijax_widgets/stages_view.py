@@ -19,7 +19,7 @@ from minijax_widgets.code import code_panes, mark_of
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row, in_parts
 from minijax_widgets.stages_difference_view import StagesDifferenceView
 from minijax_widgets.stages_scene import draw, told, told_of_code
-from minijax_widgets.view import NOTHING, WIDTH, View, cut, views, with_options
+from minijax_widgets.view import NOTHING, WIDTH, View, cut, shows, with_options
 
 LONGEST = 160
 # Instructions of one pass that are shown.
@@ -69,6 +69,7 @@ def stages(
     return StagesDifferenceView(stages_difference(before, after))
 
 
+@shows("stages")
 class StagesView(View):
     """Four levels, linked line by line."""
 
@@ -305,6 +306,3 @@ def linked(cells: list[Any], equation: int | None, home: dict[int, int]) -> Row:
     if equation is None or equation not in home:
         return Row(cells)
     return Row(cells, keys=[f"g{home[equation]}"], go=home[equation])
-
-
-views["stages"] = StagesView

@@ -29,7 +29,7 @@ from minijax_widgets.view import (
     View,
     cut,
     shortened,
-    views,
+    shows,
     with_options,
 )
 
@@ -80,6 +80,7 @@ def trace(
     return TraceView(record_trace(function, *args, values=values, **kwargs))
 
 
+@shows("trace")
 class TraceView(View):
     """Source on the left, jaxpr on the right, live names below."""
 
@@ -386,6 +387,3 @@ def split_headline(text: str) -> list[str]:
         return [text]
     at = text.rfind("; ", 0, WIDTH)
     return [text] if at < 0 else [text[: at + 1], f"  {text[at + 2 :]}"]
-
-
-views["trace"] = TraceView

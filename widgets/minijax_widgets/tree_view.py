@@ -10,7 +10,7 @@ from minijax_lab.explain.tree import Node, TreeRecording, record_tree, size_in_w
 from minijax_widgets.cells import largest_of, values_parts, widest
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row, in_parts
 from minijax_widgets.glyph import as_inline, line, path
-from minijax_widgets.view import View, cut, shortened, views
+from minijax_widgets.view import View, cut, shortened, shows
 
 MARKS = {"": " ", "add": "+", "del": "-", "changed": "!"}
 ONE_SIDED = {"add": "only in the second tree", "del": "only in the first tree"}
@@ -47,6 +47,7 @@ def tree(value: Any, other: Any = _MISSING, *, values: bool | None = None) -> Tr
     return TreeView(record_tree(value, other, compare=True, values=values))
 
 
+@shows("tree")
 class TreeView(View):
     """A row for each container and leaf, indented."""
 
@@ -180,6 +181,3 @@ def drawn(held: Held, name: str) -> dict[str, Any]:
     for x in held.cuts[1]:
         parts.append(path(line([(x * each, 0), (x * each, high)]), "text", 2.0))
     return as_inline(-1, -1, wide + 2, high + 2, parts)
-
-
-views["tree"] = TreeView

@@ -26,6 +26,7 @@ from pathlib import Path
 from textwrap import wrap
 from typing import Any, TypeVar, cast
 
+from minijax.core.events import enter
 from minijax_lab.explain.recording import Recording
 from minijax_lab.explain.recording import read as read_recording
 from minijax_widgets.bar_scene import BarScene
@@ -241,8 +242,19 @@ def player(timeline: bool) -> tuple[str, str]:
     return packed(code), hashlib.sha256(code.encode()).hexdigest()[:12]
 
 
-# What draws a recording of each kind; each view's module adds its own.
+# The view of each kind of recording, entered by `shows`.
 views: dict[str, type[View]] = {}
+V = TypeVar("V", bound=View)
+
+
+def shows(kind: str) -> Callable[[type[V]], type[V]]:
+    """Decorates the view that shows recordings of a kind; each kind has one."""
+
+    def decorate(view: type[V]) -> type[V]:
+        enter(views, kind, view)
+        return view
+
+    return decorate
 
 
 def open_view(path: str | os.PathLike[str]) -> View:

@@ -17,7 +17,7 @@ from minijax_widgets.view import (
     View,
     cut,
     shortened,
-    views,
+    shows,
     with_options,
 )
 from minijax_widgets.vmap_lines import Line, lines_of
@@ -66,6 +66,7 @@ def vmap(
     )
 
 
+@shows("vmap")
 class VmapView(View):
     """One example at the left, the batch at the right, the batch axis in green."""
 
@@ -324,6 +325,3 @@ def quiet_groups(rows: list[picture.Row]) -> None:
         rows[start].keys = [f"l{step}" for step in steps]
         for row in inside:
             row.keys = []
-
-
-views["vmap"] = VmapView

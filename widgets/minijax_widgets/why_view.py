@@ -20,7 +20,7 @@ from minijax_widgets.cache_view import CacheView
 from minijax_widgets.code import code_panes, mark_of
 from minijax_widgets.frame import Frame, FrameStep, Pane, Piece, Row
 from minijax_widgets.jaxpr_view import JaxprView
-from minijax_widgets.view import WIDTH, View, cut, views
+from minijax_widgets.view import WIDTH, View, cut, shows
 
 
 def why(subject: Any = None) -> WhyView:
@@ -48,6 +48,7 @@ def why(subject: Any = None) -> WhyView:
     return WhyView(record_why(subject))
 
 
+@shows("why")
 class WhyView(View):
     """The places, the program, the rule, and the line to write."""
 
@@ -190,6 +191,3 @@ def wrapped(label: str, text: str) -> list[str]:
         line += word + " "
     lines.append(line.rstrip())
     return lines
-
-
-views["why"] = WhyView
