@@ -181,31 +181,21 @@ class _Names:  # of the functions above, before there is a library
         return _Names()
 
 
-for _name in _bodies(_Names()):
+_WHOLE = ("psum", "pmax", "all_gather_invariant", "sine", "unmarked_result")
+_cut = [(name, name, ("x",)) for name in _bodies(_Names())]
+_whole = [(f"{name} whole", name, ()) for name in _WHOLE]
+for _title, _name, _axes in _cut + _whole:
     for _what in ("value", "printed", "gradient"):
 
-        def _run(lib, name=_name, what=_what):
+        def _run(lib, name=_name, axes=_axes, what=_what):
             how = {
                 "value": lib.mj.jit,
                 "printed": functools.partial(_printed, lib),
                 "gradient": functools.partial(_summed, lib),
             }[what]
-            return _by_hand(lib, name, lib.P("x"), how)
+            return _by_hand(lib, name, lib.P(*axes), how)
 
-        _case(f"{_name} {_what}", *MARKED)(_run)
-
-for _name in ("psum", "pmax", "all_gather_invariant", "sine", "unmarked_result"):
-    for _what in ("value", "printed", "gradient"):
-
-        def _run(lib, name=_name, what=_what):
-            how = {
-                "value": lib.mj.jit,
-                "printed": functools.partial(_printed, lib),
-                "gradient": functools.partial(_summed, lib),
-            }[what]
-            return _by_hand(lib, name, lib.P(), how)
-
-        _case(f"{_name} whole {_what}", *MARKED)(_run)
+        _case(f"{_title} {_what}", *MARKED)(_run)
 
 
 # ----------------------------------------------------------------------------------

@@ -280,6 +280,7 @@ def exchange(
     batch_one_of: Callable | None = None,
     adds_axes: int = 0,
     moves: tuple[str, str] | None = None,
+    takes_unmarked: bool = False,
 ) -> Primitive:
     """A primitive that moves data along `axis_name`.
 
@@ -288,7 +289,8 @@ def exchange(
     `batch_one_of(x, dim, axis_data, names, **params)` is the same for one of several
     axes; None where that is not supported. `adds_axes` says how many axes more the
     output has than the operand, unless it is `tiled`. `moves` says what the operand is
-    over the axes, and what the result is.
+    over the axes, and what the result is. `takes_unmarked` is as in
+    `staging_of_collective`.
     """
     primitive = register(Primitive(name))
     primitive.cache_types = False
@@ -330,7 +332,9 @@ def exchange(
         sums = ("psum_scatter", unreduced_reduce_scatter_p)
         primitive.staging = staging_of_collective(primitive, "axis_name", *sums)
     elif moves is None:
-        primitive.staging = staging_of_collective(primitive, "axis_name")
+        primitive.staging = staging_of_collective(
+            primitive, "axis_name", takes_unmarked=takes_unmarked
+        )
     return primitive
 
 
@@ -465,12 +469,10 @@ def _renamed(params: dict[str, Any], old: str, new: str) -> dict[str, Any]:
     return {new if name == old else name: value for name, value in params.items()}
 
 
-def _all_gather(
-    name: str, transpose: Callable, moves: tuple[str, str] | None = None
-) -> Primitive:
+def _all_gather(name: str, transpose: Callable, **options: Any) -> Primitive:
     """A primitive that gathers; `transpose` is as `def_linear` takes it."""
     functions = _all_gather_type, _all_gather_batch, manual_lowering.all_gather
-    primitive = exchange(name, *functions, adds_axes=1, moves=moves)
+    primitive = exchange(name, *functions, adds_axes=1, **options)
     rules.def_linear(primitive, transpose)
     return primitive
 
@@ -491,9 +493,12 @@ def _own_part(ct, x, *, all_gather_dimension, axis_name, axis_size, tiled) -> li
 
 
 all_gather_p = _all_gather("all_gather", _scattered)
-all_gather_invariant_p = _all_gather("all_gather_invariant", _own_part)
+# Where marks are missing, JAX refuses all collectives but this one.
+all_gather_invariant_p = _all_gather(
+    "all_gather_invariant", _own_part, takes_unmarked=True
+)
 all_gather_reduced_p = _all_gather(
-    "all_gather_reduced", _scattered, ("varying", "reduced")
+    "all_gather_reduced", _scattered, moves=("varying", "reduced")
 )
 _GATHERS = {"varying": all_gather_p, "invarying": all_gather_invariant_p}
 _GATHERS["reduced"] = all_gather_reduced_p

@@ -210,13 +210,15 @@ def staging_of_collective(
     parameter: str,
     sum_name: str = "",
     of_unreduced: Primitive | None = None,
+    takes_unmarked: bool = False,
 ) -> Callable:
     """The `staging` of a collective: its operand varies over the axes in `parameter`.
 
     `sum_name` is the user's function, given for sums only. A sum is the same program
     for equal values and for different ones, with another transpose, so that its operand
     must vary over all of its axes or over none. `of_unreduced` adds up a value that is
-    unreduced.
+    unreduced. If `takes_unmarked`, the operand need not be marked as varying where
+    jax_auto_pcast is off.
     """
 
     def staging(trace: Any, args: Sequence[Any], params: dict[str, Any]) -> Any:
@@ -243,8 +245,7 @@ def staging_of_collective(
                 f"{aval.str_short()} and axes={tuple(axes)}."
             )
         missing = [axis for axis in axes if axis not in aval.vma]
-        invariant = primitive.name == "all_gather_invariant"  # JAX takes all there
-        if missing and not state.auto_pcast and not invariant:
+        if missing and not state.auto_pcast and not takes_unmarked:
             raise errors.value_error(
                 f"Collective {primitive} must be applied to a device-varying type, but "
                 f"got {aval.str_short()} over axis name {tuple(axes)}. Mark it: "

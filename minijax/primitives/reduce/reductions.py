@@ -342,6 +342,12 @@ argmax_p = _arg_reduction(
 )
 
 
+def _place_of(primitive: Any, operand: Any, axis: int, index_dtype: Any) -> Any:
+    name, axes = primitive.name, (index_of(axis, "axis"),)
+    dtype = element_types.check_and_canonicalize_user_dtype(index_dtype, name)
+    return primitive.bind(operand, axes=axes, index_dtype=dtype)
+
+
 def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
     """The first index of the smallest entry along `axis`; of NaN, if there is one.
 
@@ -349,10 +355,7 @@ def argmin(operand: Any, axis: int, index_dtype: Any) -> Any:
       ValueError: when the axis does not exist or has no entries.
       TypeError: when `index_dtype` is not an integer dtype.
     """
-    index_dtype = element_types.check_and_canonicalize_user_dtype(index_dtype, "argmin")
-    return argmin_p.bind(
-        operand, axes=(index_of(axis, "axis"),), index_dtype=index_dtype
-    )
+    return _place_of(argmin_p, operand, axis, index_dtype)
 
 
 def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
@@ -362,7 +365,4 @@ def argmax(operand: Any, axis: int, index_dtype: Any) -> Any:
       ValueError: when the axis does not exist or has no entries.
       TypeError: when `index_dtype` is not an integer dtype.
     """
-    index_dtype = element_types.check_and_canonicalize_user_dtype(index_dtype, "argmax")
-    return argmax_p.bind(
-        operand, axes=(index_of(axis, "axis"),), index_dtype=index_dtype
-    )
+    return _place_of(argmax_p, operand, axis, index_dtype)

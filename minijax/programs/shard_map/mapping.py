@@ -35,7 +35,7 @@ from minijax.programs.shard_map.primitive import (
 )
 from minijax.programs.shard_map.varying import pcast
 from minijax.programs.sharding.contexts import get_abstract_mesh
-from minijax.programs.sharding.cuts import axes_in, cut_along, cut_in_type, cut_of
+from minijax.programs.sharding.cuts import cut_in_type, spec_along
 from minijax.support.devices.shardings import (
     AbstractMesh,
     AxisType,
@@ -368,7 +368,7 @@ class _Mapping(NamedTuple):
         """ValueError for types over other axes; `leaves` may lie on no other mesh."""
         for path, aval, leaf in zip(paths, avals, leaves):
             lies = getattr(getattr(leaf, "_placed", None), "mesh", self.mesh)
-            axes = {name for part in cut_of(aval) for name in axes_in(part)}
+            axes = set[Any](axes_of(aval.cut.spec) if aval.cut else ())
             same = lies.abstract_mesh == self.mesh.abstract_mesh
             if not same or not axes <= {*self.mesh.axis_names}:
                 raise errors.value_error(
@@ -384,11 +384,9 @@ class _Mapping(NamedTuple):
         count = len(self.mesh.axis_names)
         whole = self.mesh.are_all_axes_explicit and len(self.manual) == count
         for path, aval, spec in zip(paths, avals, specs):
-            wanted = cut_in_type(spec, self.mesh, aval.ndim)
-            found = cut_along(aval, self.manual)
-            unreduced, reduced = words = words_over(aval, self.manual)
-            if words != (spec.unreduced, spec.reduced) or (whole and wanted != found):
-                typed = PartitionSpec(*found, unreduced=unreduced, reduced=reduced)
+            typed = spec_along(aval, self.manual)
+            cuts = cut_in_type(spec, self.mesh, aval.ndim) if whole else typed
+            if typed != spec.update(partitions=cuts):
                 raise errors.value_error(
                     f"in_specs passed to shard_map: {spec} does not match the specs of "
                     f"the input: {typed} for arg: {aval.str_short()}, "
@@ -486,5 +484,4 @@ def _inferred(
             f"only along axes that are Explicit, and {unknown} of the mesh are not. "
             "Write in_specs=..., a PartitionSpec for each argument."
         )
-    found = [(cut_along(aval, manual), *words_over(aval, manual)) for aval in avals]
-    return [PartitionSpec(*cut, unreduced=u, reduced=r) for cut, u, r in found]
+    return [spec_along(aval, manual) for aval in avals]

@@ -18,8 +18,7 @@ from minijax.programs.sharding.contexts import (
     mesh_of_constraints,
     sharding_of,
 )
-from minijax.programs.sharding.cuts import cut_along, cut_in_type, cut_of
-from minijax.programs.sharding.unreduced import words_of
+from minijax.programs.sharding.cuts import cut_in_type, spec_along
 from minijax.support.devices.mesh import AbstractMesh, entered_mesh
 from minijax.support.devices.partition_spec import check_batch_axes
 from minijax.support.devices.shardings import (
@@ -155,9 +154,8 @@ def _check_lies_on(own: Any, sharding: NamedSharding) -> None:
 
 def _check_same(aval: Any, sharding: NamedSharding) -> None:
     """AssertionError unless the type is cut as the constraint demands."""
-    own, wanted = cut_of(aval), cut_in_type(sharding.spec, sharding.mesh, aval.ndim)
-    told = PartitionSpec(*own) if aval.cut is None else aval.cut.spec
-    if any(words_of(aval)) or cut_along(aval, sharding.mesh.axis_names) != wanted:
+    told = spec_along(aval, frozenset(sharding.mesh.axis_names))
+    if told != PartitionSpec(*cut_in_type(sharding.spec, sharding.mesh, aval.ndim)):
         error = AssertionError(
             "`with_sharding_constraint` acts as an assert when all axes of mesh are of "
             f"type `Explicit`. The array sharding: {told} did not match the sharding "

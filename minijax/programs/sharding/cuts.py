@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn
 
 from minijax.core import errors
-from minijax.support.devices.shardings import ShardingTypeError
+from minijax.primitives.parallel.variation import words_over
+from minijax.support.devices.shardings import PartitionSpec, ShardingTypeError
 
 Cut = tuple[Any, ...]
 Types = Sequence[Any]
@@ -78,6 +79,12 @@ def cut_along(aval: Any, axes: Iterable[Any]) -> list[Any]:
         tuple(name for name in axes_in(part) if name in axes) or None
         for part in cut_of(aval)
     ]
+
+
+def spec_along(aval: Any, axes: Any) -> PartitionSpec:
+    """What a type says of a set of mesh axes, as a spec."""
+    unreduced, reduced = words_over(aval, axes)
+    return PartitionSpec(*cut_along(aval, axes), unreduced=unreduced, reduced=reduced)
 
 
 def cut_in_type(spec: Any, mesh: Any, rank: int) -> list[Any]:

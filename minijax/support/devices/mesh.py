@@ -155,9 +155,10 @@ class BaseMesh:
         return dict(zip(self.axis_names, self.axis_types, strict=True))
 
     def in_types(self, axes: Iterable[AxisName]) -> tuple[AxisName, ...]:
-        """Those of some axes that types name: by a flag, not those of size one."""
-        hidden = 1 if state.remove_size_one_mesh_axis_from_type else 0
-        return tuple(axis for axis in axes if self.shape.get(axis) != hidden)
+        """Those of some axes that types name. A flag leaves out axes of size one."""
+        if not state.remove_size_one_mesh_axis_from_type:
+            return tuple(axes)
+        return tuple(axis for axis in axes if self.shape.get(axis) != 1)
 
     def _names_of(self, wanted: AxisType) -> tuple[AxisName, ...]:
         return tuple(n for n, t in self._name_to_type.items() if t is wanted)

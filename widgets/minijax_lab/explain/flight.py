@@ -20,7 +20,7 @@ import warnings
 import weakref
 from collections.abc import Callable, Iterator
 from types import FrameType
-from typing import Any
+from typing import Any, NamedTuple
 
 from minijax.support import event_watching
 from minijax_lab.explain.flight_constants import constants_of, named
@@ -72,6 +72,16 @@ clock = time.perf_counter
 BUSY: set[int] = set()
 
 
+class Call(NamedTuple):
+    """One call of a jitted function: which of its calls, the line, and the values."""
+
+    number: int
+    site: Site
+    args: tuple
+    kwargs: dict
+    result: Any
+
+
 class Jitted:
     """A function that the library jitted, with a recorder in front; else as it was."""
 
@@ -106,16 +116,15 @@ class Jitted:
         site.called.append(begin)
         self.calls = number = self.calls + 1
         if number == self.next:
-            self.look(number, site, args, kwargs, result)
+            self.look(Call(number, site, args, kwargs, result))
         return result
 
-    def look(
-        self, number: int, site: Site, args: tuple, kwargs: dict, result: Any
-    ) -> None:
+    def look(self, call: Call) -> None:
         """Looks at the arguments, on the first two calls and then now and then.
 
-        Other threads may have called since the call of this `number`.
+        Other threads may have called since this call.
         """
+        number = call.number
         each = EACH if number < OFTEN else LATER
         self.next = 2 if number == 1 else number - number % each + each
         for each_site in list(self.at.values()):
@@ -123,7 +132,7 @@ class Jitted:
         with COUNTING:
             self.made.calls += number - self.counted
             self.counted = number
-        self.ear.look(self, number, site, args, kwargs, result)
+        self.ear.look(self, call)
 
     def __get__(self, instance: Any, owner: Any = None) -> Any:
         # A jitted method: the object that it belongs to is its first argument.
@@ -436,27 +445,19 @@ class Ear:
 
     # ---- what a call brings --------------------------------------------------------
 
-    def look(
-        self,
-        front: Jitted,
-        number: int,
-        site: Site,
-        args: tuple,
-        kwargs: dict,
-        result: Any,
-    ) -> None:
+    def look(self, front: Jitted, call: Call) -> None:
         """Looks at the arguments of one of many calls."""
-        made = front.made
+        made, number, args = front.made, call.number, call.args
         last = made.misses[-1] if made.misses else None
         if last is not None and last.call == number and last.object == front.number:
-            self.look_inside(front, last, args, kwargs, site)
+            self.look_inside(front, last, call)
         util = self.library.tree_util
         for place, value in enumerate(args):
             # Trees are mostly arrays of the device's: only others are taken apart.
             if any(type(leaf) in self.of_numpy for leaf in util.tree_leaves(value)):
-                self.look_at_pushed(front, site, place, value)
+                self.look_at_pushed(front, call.site, place, value)
         if number == 1 and not made.donated:
-            results = [x for x in util.tree_leaves(result) if hasattr(x, "nbytes")]
+            results = [x for x in util.tree_leaves(call.result) if hasattr(x, "nbytes")]
             with contextlib.suppress(TypeError):
                 front.results = [weakref.ref(x) for x in results]
         elif number == 2 and front.results:
@@ -473,17 +474,15 @@ class Ear:
                     name = names[place] if place < len(names) else f"args[{place}]"
                     made.passed_on[name] = again
 
-    def look_inside(
-        self, front: Jitted, miss: Miss, args: tuple, kwargs: dict, site: Site
-    ) -> None:
+    def look_inside(self, front: Jitted, miss: Miss, call: Call) -> None:
         """The constants of a program that was made, and the compiled program."""
-        made = front.made
+        made, site = front.made, call.site
         if made.executable is None:
             with contextlib.suppress(Exception):
                 client = self.library.devices()[0].client
                 made.executable = client.live_executables()[0]
         try:
-            traced = front.jitted.trace(*args, **kwargs)
+            traced = front.jitted.trace(*call.args, **call.kwargs)
             found = list(constants_of(traced.jaxpr))
         except Exception:  # arguments that cannot be traced again
             return
