@@ -2,6 +2,7 @@
 
 import functools
 import io
+import re
 import sys
 from contextlib import redirect_stdout
 
@@ -609,3 +610,14 @@ def test_means_of_a_large_array_and_numbers_of_a_small_one(show, view):
     box = strip.locator('[data-n="b"]').bounding_box()
     page.mouse.move(box["x"] + box["width"] * 0.75, box["y"] + 3)
     assert page.locator(".mj-detail").inner_text() == f"b[7] = {b[7]:.4g}"
+
+
+def test_the_number_of_an_empty_line_is_in_its_column_where_no_script_runs():
+    def spaced(x):
+        y = x + 1.0
+
+        return y * 2.0
+
+    page = see.trace(spaced, 1.0).static_html()
+    numbers = re.findall(r"<td([^>]*)text-align:right[^>]*>([^<]*)", page)
+    assert len(numbers) == 4 and not any("colspan" in look for look, _ in numbers)

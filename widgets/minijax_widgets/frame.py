@@ -472,7 +472,9 @@ def _static_pane(
                 look = ";white-space:pre-wrap;width:50%"
             elif pane.kind == "code" and not column:
                 look = f";text-align:right;color:{PALETTE['constant'][0]}"
-            more = len(row.pieces()) - column if column + 1 == len(shown) else 1
+            # The number of an empty line of code stays in its column.
+            last = column + 1 == len(shown) and pane.kind != "code"
+            more = len(row.pieces()) - column if last else 1
             span = f' colspan="{more}"' if more > 1 else ""
             cells.append(f'<td{span} style="{CELL}{indent}{look}">{text}</td>')
         row_style = f"border:0;background:{ground}"
