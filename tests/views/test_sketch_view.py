@@ -112,6 +112,10 @@ def test_the_legend_says_what_each_sketch_means():
         ((), "got"),
         ((2, 3, 4), "got[0]"),
         ((40,), "got, the first 12"),
+        ((0, 2, 3), "got[0]"),
+        ((0, 2, 2, 3), "got[0][0]"),
+        ((2, 0, 3), "got[0]"),
+        ((3, 0), "got"),
         ((2, 2, 20, 3), "got[0][0], the first 12 x 3"),
     ],
 )

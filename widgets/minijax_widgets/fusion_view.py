@@ -153,7 +153,12 @@ class FusionView(View):
         return twin(*rows)
 
     def operations(self, kernel: Kernel) -> str:
-        """Returns what a kernel computes: `5 sine, 5 multiply`."""
+        """Returns what a kernel computes: `5 sine, 5 multiply`.
+
+        One of bitcasts alone writes what it reads to another place.
+        """
+        if not kernel.members:
+            return "copy"
         counts = Counter(
             self.program.module.instructions[member].opcode for member in kernel.members
         )

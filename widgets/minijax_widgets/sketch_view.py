@@ -191,7 +191,7 @@ def drawn_part(array: np.ndarray) -> np.ndarray:
     """Returns the rows and columns of an array that are drawn."""
     grid = np.atleast_2d(array)
     while grid.ndim > 2:
-        grid = grid[0]
+        grid = grid[0] if len(grid) else np.zeros((*grid.shape[1:-2], 0, 1))
     return grid[:MOST_CELLS, :MOST_CELLS]
 
 
@@ -199,7 +199,7 @@ def part_in_words(array: np.ndarray, drawn: np.ndarray) -> str:
     """Returns which part of an array is drawn: `[0]`, or `, the first 12 x 4`."""
     entries = "[0]" * max(0, array.ndim - 2)
     shape = array.shape[max(0, array.ndim - 2) :]
-    whole = math.prod(shape) == drawn.size
+    whole = math.prod(shape) == drawn.size or not array.size
     sides = " x ".join(map(str, drawn.shape[-max(1, len(shape)) :]))
     return entries + ("" if whole else f", the first {sides}")
 
