@@ -1,6 +1,7 @@
 """The player in a real browser: stepping, linking, folding, searching, themes."""
 
 import hashlib
+import itertools
 import json
 import re
 import subprocess
@@ -175,6 +176,32 @@ def test_no_sideways_scroll(show, width, dark):
     base = (DARK if dark else LIGHT)["base"]
     red, green, blue = (int(base[i : i + 2], 16) for i in (1, 3, 5))
     assert ground == f"rgb({red}, {green}, {blue})"
+
+
+# What is in the bar, in lines, from left to right: its sides, and its text or title.
+BAR = """() => {
+  const lines = new Map();
+  for (const one of document.querySelector(".mj-bar").children) {
+    const {left, right, top, bottom, width} = one.getBoundingClientRect();
+    if (!width || one.matches(".mj-gap")) continue;
+    const line = Math.round(top + bottom);
+    lines.set(line, [...(lines.get(line) ?? []),
+      [left, right, one.textContent || one.title]]);
+  }
+  return [...lines].sort((a, b) => a[0] - b[0]).map(
+    line => line[1].sort((a, b) => a[0] - b[0]));
+}"""
+
+
+@pytest.mark.parametrize("width", range(300, 520, 20))
+def test_no_button_stands_alone_in_the_last_line(show, width):
+    """And none lies over another, however the bar's lines break."""
+    for view in (see.jaxpr(softmax, X), see.jaxpr(softmax, X).graph()):
+        lines = show(view, width=width).evaluate(BAR)
+        assert [said for _, _, said in lines[-1]][-2:] == ["text", "?"]
+        for line in lines:
+            for (_, right, _), (left, _, said) in itertools.pairwise(line):
+                assert right <= left, said
 
 
 def test_reduced_motion(show):

@@ -70,7 +70,7 @@ const WRITTEN = `
 .live:focus-visible,?:is(button,input,.pane,tr):focus-visible{outline:2px solid &value;outline-offset:2px}
 ?.pane:focus-visible{outline-offset:-2px}
 .still{<flex;flex-wrap:wrap;gap:4px 12px;align-items:baseline;margin:0 0 8px}
-.still .head{flex:220px;margin:0}
+.still .head{flex:230px;margin:0}
 .still .bar{margin:0;flex:none}
 .still .gap{<none}
 .still .where{flex:none}
@@ -80,13 +80,15 @@ const WRITTEN = `
 |&panel;border:1px solid transparent;$4px;min-width:24px;
 height:24px;padding:0 4px;cursor:pointer}
 .bar button:hover{border-color:&line}
-.bar button[aria-pressed=true]{|&value-wash;border-color:&value}
+.bar :is([aria-pressed=true],.filtering){|&value-wash;border-color:&value}
 .bar button:disabled{opacity:.4;cursor:default}
 .bar input[type=range]{flex:60px;min-width:60px;max-width:220px;height:24px;margin:0 4px;
 accent-color:&value;|transparent}
 .bar input[type=search]{width:150px;cursor:text}
 .where{font-variant-numeric:tabular-nums;flex:99 8em;max-width:max-content;_nowrap;overflow:hidden;text-overflow:ellipsis}
 .gap{flex:1}
+.bar [title=keys]{margin-left:-28px}
+.bar [title="show as text"]{margin-right:28px}
 .panes{<flex;flex-wrap:wrap;gap:12px;align-items:flex-start}
 .column{min-width:min(&least,100%);flex:&least;<flex;flex-direction:column;gap:12px;position:relative}
 .column.wide{flex:100%}
@@ -175,7 +177,6 @@ vertical-align:top}
 ?.jump{cursor:pointer;font-weight:400;text-decoration:underline dotted &line;text-underline-offset:3px}
 .untyped .type{<none}
 .bar select{max-width:9.5em;text-overflow:ellipsis}
-.bar select.filtering{|&value-wash;border-color:&value}
 .pane.tiles-pane{max-height:none}
 .with-tiles .detail{position:sticky;bottom:0}
 ?#tiles tbody{<flex;flex-direction:column;gap:2px}
@@ -276,12 +277,9 @@ div.map{position:sticky;bottom:0;left:0;height:0}
 ?#grid thead{<contents}
 ?##grid th{overflow:visible}
 ?#grid thead :last-child:nth-child(n+3){<none}
-.bar>:not(button,[type=range],[aria-label="steps per second"]),.bar button[title=search]~*{order:2}
-.bar button[title=search]{order:1}
-.bar input[type=range]{flex-basis:60px}
-.where{flex:10em;max-width:none}
-.bar select[title="show only"]{max-width:5.5em}
-.still .head{flex:230px}}
+.where,.bar :is([type=search],button[title=search]~*){order:1}
+.where{flex:33cqw;max-width:none}
+.bar select[title="show only"]{max-width:5.5em}}
 @container (min-width:821px){?##plain td:not(:last-child) wbr,?#prose ' wbr{<none}}
 @container (max-width:460px){?td .size{_normal}
 ?##plain :is(td,th){padding-right:4px}
