@@ -576,3 +576,13 @@ def test_why_a_function_of_jax_was_compiled_again():
     watched = see.cache(jitted)
     watched(1.0), watched(2)
     assert see.why(watched).recording.instead == "pass 2.0, not 2"
+
+
+@pytest.mark.parametrize("dtype", ["int32", "float16"])
+def test_a_carry_of_another_dtype_is_told_the_dtype_that_it_becomes(dtype):
+    def count(x):
+        return lax.fori_loop(0, 3, lambda i, c: c.astype(dtype), x)
+
+    with pytest.raises(TypeError) as caught:
+        count(jnp.float32(1))
+    assert f"as in `jnp.{dtype}(0)`, or convert" in see.why(caught.value).text()

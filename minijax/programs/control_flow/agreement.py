@@ -69,21 +69,20 @@ def check_carry(
             "Revise the function so that all output types match the corresponding "
             "input types.",
             rule="a loop's carry keeps its types",
-            instead=_carry_to_write(
-                any(mine.shape != theirs.shape for _, mine, theirs in unlike)
-            ),
+            instead=_carry_to_write([(mine, theirs) for _, mine, theirs in unlike]),
         )
 
 
-def _carry_to_write(shapes_differ: bool) -> str:
-    """Advice for a carry that changes its type."""
-    if shapes_differ:
+def _carry_to_write(unlike: Sequence[tuple[AbstractValue, AbstractValue]]) -> str:
+    """Advice for a carry that changes its type, from the types before and after."""
+    if any(before.shape != after.shape for before, after in unlike):
         return (
             "begin with an array of the shape that the step returns; to collect one "
             "row for each step, return it as the second result of scan's body"
         )
+    dtype = getattr(unlike[0][1], "dtype", "float32")
     return (
-        "begin with the dtype that the step returns, as in `jnp.float32(0)`, or "
+        f"begin with the dtype that the step returns, as in `jnp.{dtype}(0)`, or "
         "convert what it returns with `.astype(carry.dtype)`"
     )
 
