@@ -18,11 +18,13 @@ import minijax
 from minijax.backend import dumps, executables
 from minijax.backend.targets import Target
 from minijax.compile import cross_compiling
+from minijax.compile.titles import title_of
 from minijax.core import dispatch, runtime
 from minijax.core.jit import JitFunction
 from minijax.core.language import Jaxpr, jaxprs_in_params
 from minijax.core.trees import tree_flatten
 from minijax_lab.explain.buffers import APART, Buffer, CompiledMemory, read_memory
+from minijax_lab.explain.calls import short
 from minijax_lab.explain.foreign_programs import refuse_function
 from minijax_lab.explain.hlo_text import Module, parse
 from minijax_lab.explain.kernels import Kernel, kernels_of, total_of
@@ -172,8 +174,7 @@ def plans_of(
 ) -> dict[str, tuple[Any, tuple, dict[str, Any]]]:
     """The plans by name: each a function, its arguments and keyword arguments."""
     if callable(function):
-        name = getattr(function, "__name__", "step")
-        return {name: (function, args, kwargs)}
+        return {title_of(function): (function, args, kwargs)}
     if not isinstance(function, Mapping) or not function:
         raise TypeError(
             "a function, or a dict of plans such as {'data': (step, params, batch)}, "
@@ -187,8 +188,8 @@ def plans_of(
     for name, plan in function.items():
         if not isinstance(plan, tuple) or not plan or not callable(plan[0]):
             raise TypeError(
-                f"plan {name!r} is a tuple of a function and its arguments, got "
-                f"{plan!r}."
+                f"plan {name!r} is a tuple of a function and its arguments, such as "
+                f"(step, params, batch), got {short(plan)}."
             )
     return {str(name): (plan[0], plan[1:], {}) for name, plan in function.items()}
 
