@@ -52,7 +52,7 @@ def tree_flatten(tree: Any, is_leaf: IsLeaf = None) -> tuple[list[Leaf], PyTreeD
     """The leaves of a tree, left to right, and its structure.
 
     If `is_leaf(x)` is true for a node, the node is a leaf. The keys of dicts
-    are taken in sorted order. Raises TypeError when they cannot be sorted.
+    are taken in sorted order. Raises ValueError when they cannot be sorted.
     """
     if is_leaf is not None:
         checked(is_leaf, Callable, "a function or None as is_leaf")

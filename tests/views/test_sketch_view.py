@@ -168,3 +168,10 @@ def test_a_type_without_a_value_cannot_run(view):
     x = ShapeDtypeStruct((3,), np.float32)
     with pytest.raises(TypeError, match="pass an array, or leave out values=True"):
         view(jnp.sum, x, values=True)
+
+
+@pytest.mark.parametrize("view", [see.trace, see.grad, see.memory, see.stages])
+def test_keys_without_an_order_are_told(view):
+    told = f"see.{view.__name__} got a dict whose keys have no order .*keys of one kind"
+    with pytest.raises(ValueError, match=told):
+        view(lambda p: p["w"].sum(), {"w": jnp.ones(3), (0, "b"): jnp.ones(3)})

@@ -301,7 +301,16 @@ def with_options(see: F) -> F:
                 "function has an argument of that name, too. Pass a function without "
                 f"it: see.{see.__name__}(lambda *args: f(*args, {name}=...), ...)."
             )
-        return see(function, *args, **given)
+        try:
+            return see(function, *args, **given)
+        except ValueError as error:
+            if "sorting pytree dictionary keys" not in str(error):
+                raise
+            raise ValueError(
+                f"see.{see.__name__} got a dict whose keys have no order "
+                f"({error.__cause__}): leaves are taken in the order of the keys. Use "
+                "keys of one kind, such as texts."
+            ) from None
 
     return cast(F, checked)
 
