@@ -256,7 +256,8 @@ def page(names: Iterable[str] | None = None, head: str = "") -> str:
     if names is None:
         shown += [(f"widget: {name}", as_widget(made[name])) for name in AS_WIDGETS]
     for name, html in shown:
-        parts.append(f"<h2>{escape(name)}</h2><section>{html}</section>")
+        state = f'<section data-state="{escape(name)}">{html}</section>'
+        parts.append(f"<h2>{escape(name)}</h2>{state}")
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'
         "<title>Gallery</title><style>body{font:15px system-ui,sans-serif;"

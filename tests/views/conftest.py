@@ -37,6 +37,19 @@ def browser(chromium_path):
         shown.close()
 
 
+# Panes wider than their room: the state that they are of, their classes, both widths.
+SIDEWAYS = """kinds => [...document.querySelectorAll(kinds)]
+  .filter(pane => pane.scrollWidth > pane.clientWidth + 1)
+  .map(pane => [pane.closest("[data-state]")?.dataset.state, pane.className,
+                pane.scrollWidth, pane.clientWidth])"""
+
+
+@pytest.fixture(scope="session")
+def sideways():
+    """`sideways(page)` returns which panes of a page scroll sideways, and how far."""
+    return lambda page, kinds=".mj-pane, .mj-text": page.evaluate(SIDEWAYS, kinds)
+
+
 @pytest.fixture
 def show(browser, tmp_path):
     """`show(view, width=..., dark=...)` opens a saved view and returns its page."""

@@ -77,6 +77,25 @@ def test_every_view_in_every_state(browser, gallery, width, dark):
     page.close()
 
 
+def test_no_pane_scrolls_sideways_at_any_width(browser, gallery, sideways):
+    """The breaks between layouts leave no width where a table does not fit."""
+    path, count = gallery
+    page = browser.new_page(viewport={"width": 1300, "height": 900}, offline=True)
+    page.goto(path.as_uri(), timeout=120_000)
+    page.wait_for_function(
+        "n => document.querySelectorAll('.mj-live').length == n",
+        arg=count,
+        timeout=120_000,
+    )
+    found = {}
+    for width in in_turn([str(width) for width in range(340, 1300, 12)], 12):
+        page.set_viewport_size({"width": int(width), "height": 900})
+        page.wait_for_timeout(500)
+        found |= {width: wide} if (wide := sideways(page)) else {}
+    page.close()
+    assert found == {}
+
+
 # In each view with rows to go through, down and up again; which did not move.
 ROWS = """() => [...document.querySelectorAll(".mj-live")].flatMap((root, at) => {
   const press = (key) =>

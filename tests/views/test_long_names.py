@@ -11,10 +11,6 @@ from minijax import numpy as jnp
 
 TREE = {of.EVIL: of.X, of.HEBREW: of.X, "k" * 99: of.X}
 BATCH = {name: jnp.ones((3, 4)) for name in TREE}
-WIDER = """() => [...document.querySelectorAll(".mj-pane, .mj-text")]
-  .filter(pane => pane.scrollWidth > pane.clientWidth + 1)
-  .map(pane => [pane.closest("[data-state]").dataset.state, pane.className,
-                pane.scrollWidth, pane.clientWidth])"""
 # The steps show rows and marks that the first picture may not have yet.
 TO_STEP = """part => document.querySelectorAll(".mj-live input[type=range]").forEach(
   slider => {
@@ -66,7 +62,7 @@ def hostile(tmp_path_factory):
 
 
 @pytest.mark.parametrize("widths", [[1200], [800], [480], [1280, 816]])
-def test_no_pane_scrolls_sideways(browser, hostile, widths):
+def test_no_pane_scrolls_sideways(browser, hostile, sideways, widths):
     path, count = hostile
     page = browser.new_page(viewport={"width": widths[0], "height": 900}, offline=True)
     page.goto(path.as_uri())
@@ -76,11 +72,11 @@ def test_no_pane_scrolls_sideways(browser, hostile, widths):
     for width in widths:
         page.set_viewport_size({"width": width, "height": 900})
         page.wait_for_timeout(500)
-        assert page.evaluate(WIDER) == []
+        assert sideways(page) == []
         for part in (1, 0.5, 0):
             page.evaluate(TO_STEP, part)
             page.wait_for_timeout(200)
-            assert page.evaluate(WIDER) == []
+            assert sideways(page) == []
     page.close()
 
 
@@ -102,16 +98,14 @@ SIZES = """() => [...document.querySelectorAll(".mj-row .mj-size")]
 
 
 @pytest.mark.parametrize("state", ["memory, roofline", "grad, network"])
-def test_sizes_have_one_line_on_a_phone(browser, tmp_path, state):
+def test_sizes_have_one_line_on_a_phone(browser, sideways, tmp_path, state):
     path = tmp_path / "phone.html"
     states.STATES[state]().save(path)
     page = browser.new_page(viewport={"width": 330, "height": 800})
     page.goto(path.as_uri())
     page.wait_for_selector(".mj-live")
     sizes = page.evaluate(SIZES)
-    wider = """() => [...document.querySelectorAll(".mj-pane")]
-      .filter(pane => pane.scrollWidth > pane.clientWidth + 1).length"""
-    assert page.evaluate(wider) == 0
+    assert sideways(page) == []
     page.close()
     assert sizes and all(lines == 1 for _, lines in sizes), sizes
 

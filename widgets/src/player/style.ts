@@ -244,11 +244,11 @@ div.map{position:sticky;bottom:0;left:0;height:0}
 ?[hidden]{<none!important}
 @media (prefers-reduced-motion:no-preference){?g.mark{transition:transform 160ms ease-out}
 ?mark{transition:background 160ms ease-out}}
-@media print{.pane{max-height:none!important;overflow:visible}?:is(button,select,input,.map,.axes){<none}
+@media print{.panes,.column{<block}.pane{max-height:none!important;overflow:visible;margin:0 0 12px}?:is(button,select,input,.map,.axes){<none}
 ?svg.scene{max-width:100%;overflow:clip}.title{position:static;break-after:avoid}?#table:not(.code) :is(td,th){width:auto}
 ?td+td:not(.sized){min-width:0!important;_pre-wrap;overflow-wrap:break-word}}
-@container (min-width:641px) and (max-width:820px){?##plain :is(td,th):nth-child(2):nth-last-child(2){width:auto;_pre-wrap;min-width:calc(&middle + 20px)}}
-@container (max-width:640px){
+@container (890px>=width>740px){?##plain td:nth-child(2):nth-last-child(2){width:auto;_pre-wrap;min-width:calc(&middle + 20px)}}
+@container (740px>=width){
 ?#tiles tr{<block}
 .panes{flex-direction:column}
 .column{width:100%;flex:none}
@@ -280,8 +280,8 @@ div.map{position:sticky;bottom:0;left:0;height:0}
 .where,.bar :is([type=search],button[title=search]~*){order:1}
 .where{flex:33cqw;max-width:none}
 .bar select[title="show only"]{max-width:5.5em}}
-@container (min-width:821px){?##plain td:not(:last-child) wbr,?#prose ' wbr{<none}}
-@container (max-width:460px){?td .size{_normal}
+@container (width>890px){?##plain td:not(:last-child) wbr,?#prose ' wbr{<none}}
+@container (460px>=width){?td .size{_normal}
 ?##plain :is(td,th){padding-right:4px}
 ?#pair :is(td,th):nth-child(-n+2),?#row :is(td,th):first-child{grid-column:1/-1}
 ?#pair td+td{padding-left:2ch}}
