@@ -25,7 +25,7 @@ ROLES = {
     SPARE: "constant",
 }
 BAR = 26.0
-COLUMNS = ("memory of a device", "sent by a device", "seconds of a step", "made in")
+COLUMNS = ("memory of a device", "sent by the busiest", "seconds of a step", "made in")
 
 
 @dataclass
@@ -88,7 +88,7 @@ class Drawing:
         return Part(owner.bytes, role, owner.name, said, owner.name == SPARE)
 
     def sent(self, plan: Plan) -> list[Part]:
-        """Returns the bytes that a device sends, by axes."""
+        """Returns the bytes that the busiest device sends, by axes."""
         parts = []
         for axes, size in plan.by_axes.items():
             kinds = [each for each in plan.traffic if each.axes == axes]
@@ -266,7 +266,9 @@ def told_of(record: ScaleRecording, plan: Plan) -> str:
     if plan.refused:
         return told + f"XLA refuses it, it {plan.refused}."
     told += f"{size_in_words(plan.memory)} of memory in each, "
-    told += f"{flops_in_words(plan.flops)} and {size_in_words(plan.sent)} sent by each"
+    told += (
+        f"{flops_in_words(plan.flops)}, {size_in_words(plan.sent)} sent by the busiest"
+    )
     if not plan.flops + plan.functions:
         return told + " in a step. It computes nothing: give a function that does."
     if record.machine is None:

@@ -84,7 +84,7 @@ class ScaleView(View):
             more = " at least, a loop counted once" if each.unknown else ""
             lines.append(
                 f"{each.opcode} over {each.axes}: {count_in_words(each.runs, 'run')}, "
-                f"{size_in_words(each.bytes)} sent by each{more}"
+                f"{size_in_words(each.bytes)} sent by the busiest device{more}"
             )
         functions = f"{plan.functions:,} of exp, tanh and the like, "
         functions = functions if plan.functions else ""
@@ -121,17 +121,18 @@ class ScaleView(View):
         rows = []
         for number, plan in enumerate(self.recording.plans):
             for each in plan.traffic:
-                times = f"{each.runs:,}" + (" at least" if each.unknown else "")
+                times = count_in_words(each.runs, "run")
+                times += " at least" if each.unknown else ""
                 cells: list[list[picture.Piece] | str] = [
                     plan.name,
                     [picture.Piece(f"{each.opcode} over {each.axes}", "chip")],
+                    [picture.Piece(size_in_words(each.bytes), "size")],
                     times,
-                    size_in_words(each.bytes),
                 ]
                 rows.append(picture.Row(cells, keys=[f"p{number}"], go=number))
         if not rows:
             rows.append(picture.Row(["no collectives", "", "", ""]))
-        columns = ["plan", "collective", "runs in a step", "sent by each device"]
+        columns = ["plan", "collective", "sent by the busiest", "in a step"]
         return picture.Pane("collectives by axis", rows, columns=columns, below=True)
 
     def owners(self) -> picture.Pane:

@@ -98,7 +98,7 @@ class Plan:
 
     @property
     def by_axes(self) -> dict[str, int]:
-        """The bytes that a device sends in a step, by the axes of the mesh."""
+        """The bytes that the busiest device sends in a step, by the mesh axes."""
         found: dict[str, int] = {}
         for each in self.traffic:
             found[each.axes] = found.get(each.axes, 0) + each.bytes
@@ -106,7 +106,7 @@ class Plan:
 
     @property
     def sent(self) -> int:
-        """The bytes that a device sends in a step."""
+        """The bytes that the busiest device sends in a step."""
         return sum(each.bytes for each in self.traffic)
 
     @property
@@ -206,7 +206,7 @@ def headline(record: ScaleRecording) -> str:
         (plan,) = plans
         return (
             f"{plan.name} for {devices_in_words}: {in_memory(plan)}, "
-            f"{size_in_words(plan.sent)} sent by each in a step"
+            f"{size_in_words(plan.sent)} sent by the busiest device in a step"
         )
     if not fitting:
         return told + "none fits"
@@ -214,7 +214,8 @@ def headline(record: ScaleRecording) -> str:
     quiet = min(fitting, key=lambda plan: plan.sent)
     told += f"{len(fitting)} fit; " if len(fitting) < len(plans) else ""
     told += f"{least.name} needs least memory ({size_in_words(least.memory)}), "
-    return told + f"{quiet.name} sends least ({size_in_words(quiet.sent)} a device)"
+    most = size_in_words(quiet.sent)
+    return told + f"{quiet.name} sends least ({most} by the busiest device)"
 
 
 def in_memory(plan: Plan) -> str:
