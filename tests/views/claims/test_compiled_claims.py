@@ -81,10 +81,6 @@ def operations_in(module) -> int:
 
 @named(HARD)
 def test_stages_counts_lines_equations_and_operations(case) -> None:
-    # The program of `relu` keeps the line of the function that traced it first, which
-    # may be another case; jax's has no line.
-    minijax.clear_caches()
-    jax.clear_caches()
     view = see.stages(case.make(minijax), *case.args)
     record = view.recording
     lines, equations, operations = map(

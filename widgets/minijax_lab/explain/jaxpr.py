@@ -263,6 +263,7 @@ class Recorder:
         programs = named_programs(eqn)
         cause = causes.cause_of(eqn)
         within = self.sources.place(cause.within if cause else None)
+        call = None if parent is None else self.equations[parent].span
         equation = Equation(
             id=number,
             parent=parent,
@@ -272,7 +273,7 @@ class Recorder:
             parameters=parameters_as_text(eqn),
             printed=[],
             meaning=meaning(eqn.primitive.name, eqn.params),
-            span=self.sources.of_operation(eqn.source_info),
+            span=self.sources.of_operation(eqn.source_info, call),
             programs=len(programs),
             story=causes.in_words(cause) if cause is not None else "",
             rules=causes.moments_of(cause, within),

@@ -333,7 +333,7 @@ class Counter:
     def __init__(self, sources: Sources) -> None:
         self.sources = sources
         self.values: list[Value] = []
-        self.points: list[tuple[JaxprEqn, list[int], int]] = []
+        self.points: list[tuple[JaxprEqn, list[int], int, Span | None]] = []
         self.ids: dict[Var, int] = {}
 
     def account(self, program: Jaxpr | ClosedJaxpr, names: list[str]) -> Account:
@@ -387,11 +387,12 @@ class Counter:
             for eqn in each.eqns:
                 left += programs_in_params(eqn.params)
 
-    def walk(self, jaxpr: Jaxpr) -> None:
+    def walk(self, jaxpr: Jaxpr, call: Span | None = None) -> None:
         for eqn in jaxpr.eqns:
+            span = self.sources.of_operation(eqn.source_info, call)
             programs = inner_programs(eqn)
             if len(programs) == 1 and is_call(programs[0], eqn):
-                self.open(eqn, programs[0])
+                self.open(eqn, programs[0], span)
                 continue
             point = len(self.points)
             for atom in eqn.invars:
@@ -400,15 +401,16 @@ class Counter:
             inside = max((peak_of(program.jaxpr) for program in programs), default=0)
             made = []
             for variable in eqn.outvars:
-                made.append(self.add(variable, "value", eqn.primitive.name, point, eqn))
-            self.points.append((eqn, made, inside))
+                name = eqn.primitive.name
+                made.append(self.add(variable, "value", name, point, eqn, span))
+            self.points.append((eqn, made, inside, span))
 
-    def open(self, eqn: JaxprEqn, program: InnerProgram) -> None:
+    def open(self, eqn: JaxprEqn, program: InnerProgram, call: Span | None) -> None:
         """Walks a called program as if it stood in the caller's place."""
         inner = program.jaxpr
         for variable, position in zip(inner.invars, program.inputs, strict=True):
             self.same(variable, eqn.invars[position])
-        self.walk(inner)
+        self.walk(inner, call)
         for variable, atom in zip(eqn.outvars, inner.outvars, strict=True):
             self.same(variable, atom)
 
@@ -426,6 +428,7 @@ class Counter:
         name: str,
         born: int = -1,
         eqn: JaxprEqn | None = None,
+        span: Span | None = None,
     ) -> int:
         number = len(self.values)
         self.ids[variable] = number
@@ -440,7 +443,7 @@ class Counter:
                 name=name,
                 born=born,
                 dies=born,
-                span=self.sources.of_operation(eqn.source_info) if eqn else None,
+                span=span,
                 backward=eqn is not None and is_transposed(eqn),
             )
         )
@@ -464,7 +467,7 @@ class Counter:
                 change[value.dies + 1] -= value.bytes
         points = []
         live = 0
-        for (eqn, made, inside), more in zip(self.points, change):
+        for (eqn, made, inside, span), more in zip(self.points, change):
             live += more
             points.append(
                 Point(
@@ -472,7 +475,7 @@ class Counter:
                     makes=", ".join(self.values[i].type for i in made) or "nothing",
                     live=live + inside,
                     inside=inside,
-                    span=self.sources.of_operation(eqn.source_info),
+                    span=span,
                 )
             )
         return points

@@ -292,14 +292,20 @@ class Sources:
         span = self.span(*instruction) if instruction is not None else None
         return f"{self.found[span.source].file}:{span.line}" if span else ""
 
-    def of_operation(self, info: Any) -> Span | None:
-        """Where the user wrote an operation, from its SourceInfo; None if unknown."""
+    def of_operation(self, info: Any, call: Span | None = None) -> Span | None:
+        """Where the user wrote an operation, from its SourceInfo; None if unknown.
+
+        In a program that `call` calls, the call where no user's line is inside of it:
+        a kept program has the traceback of the call that traced it first.
+        """
         if info is None or info.traceback is None:
-            return None
+            return call
         for code, instruction in zip(*info.traceback.raw_frames()):
             if source_info.is_user_filename(code.co_filename):
                 return self.span(code, instruction)
-        return None
+            if call and code.co_name == "trace_to_jaxpr":
+                return call
+        return call
 
     def in_characters(
         self, number: int, line: int, column: int, end_line: int, end_column: int

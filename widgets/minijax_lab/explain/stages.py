@@ -11,7 +11,6 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from minijax_lab.explain.compiled import CompiledRecording, compiled_of
-from minijax_lab.explain.jaxpr import Equation
 from minijax_lab.explain.levels import levels_of, target_named
 from minijax_lab.explain.lowering import LoweringRecording, lowering_of
 from minijax_lab.explain.machine_code import (
@@ -118,7 +117,7 @@ def stages_of(lowering: LoweringRecording, compiled: CompiledRecording) -> list[
     found: dict[tuple[int, int] | None, Stage] = {}
     home: dict[int, Stage] = {}
     for equation in record.equations:
-        span = span_of(record.equations, equation)
+        span = equation.span
         place = None if span is None else (span.source, span.line)
         stage = found.setdefault(place, Stage(span, []))
         stage.equations.append(equation.id)
@@ -148,13 +147,6 @@ def stages_of(lowering: LoweringRecording, compiled: CompiledRecording) -> list[
                 if number not in stage.kernels:
                     stage.kernels.append(number)
     return list(found.values())
-
-
-def span_of(equations: list[Equation], equation: Equation) -> Span | None:
-    """The user's line of an equation, or of the equation that carries it."""
-    while equation.span is None and equation.parent is not None:
-        equation = equations[equation.parent]
-    return equation.span
 
 
 def telling(stages: list[Stage]) -> int:
