@@ -132,7 +132,7 @@ class ScaleView(View):
                 rows.append(picture.Row(cells, keys=[f"p{number}"], go=number))
         if not rows:
             rows.append(picture.Row(["no collectives", "", "", ""]))
-        columns = ["plan", "collective", "sent by the busiest", "in a step"]
+        columns = ["plan", "collective", "busiest sends", "in a step"]
         return picture.Pane("collectives by axis", rows, columns=columns, below=True)
 
     def owners(self) -> picture.Pane:
