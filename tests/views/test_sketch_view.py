@@ -36,6 +36,8 @@ def test_a_tangent_has_the_value_and_slope_of_one_jvp():
     assert 'd="M' in view.to_svg() and "<path" in view.to_svg(dark=True)
     with pytest.raises(ValueError, match="x = 9 is not between"):
         see.tangent(wave, 9)
+    with pytest.raises(ValueError, match="low and high are both 2.0"):
+        see.tangent(wave, 2.0, 2.0, 2.0)
 
 
 def test_boxes_count_equations_and_loops():

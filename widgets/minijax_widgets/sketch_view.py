@@ -33,8 +33,11 @@ def tangent(
 ) -> SketchView:
     """Draws a function of one number from `low` to `high`, and its tangent at `x`.
 
-    Value and slope are those of one `jvp`. Raises ValueError for x outside.
+    Value and slope are those of one `jvp`. Raises ValueError for x outside, and for
+    low = high.
     """
+    if low == high:
+        raise ValueError(f"low and high are both {low}: there is no curve to draw.")
     if not low <= x <= high:
         raise ValueError(f"x = {x} is not between low = {low} and high = {high}.")
     one = np.float32(1.0)
