@@ -80,6 +80,9 @@ class CacheView(View):
         assert self.last is not None
         return self.last
 
+    def tell(self, step: int) -> None:
+        """Changes nothing: the view goes on watching, and `text` has the step."""
+
     def close(self) -> None:
         """Stops watching; the view keeps what it has seen."""
         if self.watch is not None and self.watch.subscription is not None:
@@ -109,8 +112,9 @@ class CacheView(View):
         if not record.watched:
             rows = [f"  {key}" for key in record.keys]
         else:
+            telling = record.telling if self.first_step is None else self.first_step
             rows = [
-                self.row(call, number == record.telling)
+                self.row(call, number == telling)
                 for number, call in enumerate(record.calls)
             ]
         rows = shortened(rows, full)

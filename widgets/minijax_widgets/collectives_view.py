@@ -141,6 +141,11 @@ class CollectivesView(View):
             count += 1 + self.rounds_of(number)
         return found
 
+    def tell(self, step: int) -> None:
+        """Makes the collective of a step the telling one."""
+        begun = [number for number, start in self.starts.items() if start <= step]
+        super().tell(begun[-1] if begun else 0)
+
     def frame(self) -> picture.Frame:
         """Returns the picture, a table of the collectives, and the lines."""
         record = self.recording

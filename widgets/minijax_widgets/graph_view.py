@@ -52,6 +52,12 @@ class GraphView(View):
         self.boxes = Boxes(recording, recording.telling if around is None else around)
         self.first = self.opened_first(asked=around is not None)
 
+    def tell(self, step: int) -> None:
+        """Opens the listing at the step, too; the same boxes are open."""
+        super().tell(step)
+        self.listing = JaxprView(self.recording)
+        self.listing.first_step = step
+
     def opened_first(self, asked: bool) -> set[str]:
         """Returns the boxes that are open at first: as many as can be read."""
         boxes = self.boxes

@@ -109,6 +109,8 @@ def no_search_for_cycles() -> Iterator[None]:
 class View(ABC):
     """A recording, and how it looks. Subclasses give `text` and `frame`."""
 
+    first_step: int | None = None  # the step that `at` was asked for
+
     def __init__(self, recording: Any) -> None:
         self.recording = recording
 
@@ -131,6 +133,8 @@ class View(ABC):
         usual = {"kind": record.kind, "call": record.call, "headline": record.headline}
         if "text" not in other:
             usual["text"] = self.text(full=True)
+        if self.first_step is not None:
+            telling = self.first_step
         return Frame(**usual | other, panes=panes, steps=steps, telling=telling)
 
     def empty(self, told: str) -> Frame:
@@ -214,8 +218,13 @@ class View(ABC):
         if not 1 <= step <= count:
             raise ValueError(f"step {step} of {count}: this view has no such step.")
         other = copy.copy(self)
-        other.recording = dataclasses.replace(self.recording, telling=step - 1)
+        other.first_step = step - 1
+        other.tell(step - 1)
         return other
+
+    def tell(self, step: int) -> None:
+        """Makes what a step shows the telling part of the recording."""
+        self.recording = dataclasses.replace(self.recording, telling=step)
 
     def __repr__(self) -> str:
         return self.text()
