@@ -20,3 +20,13 @@ def test_a_view_opens_at_each_step(name: str) -> None:
         assert told[0] == view.text(full=True).splitlines()[0]
         if any(pane.scene for pane in frame.panes):
             assert opened.to_svg().startswith("<svg")
+
+
+def test_the_peak_stays_where_it_is() -> None:
+    view = gallery.STATES["memory, compiled"]()
+    last = len(view.frame().steps)
+    peaks = [
+        [step.detail for step in each.frame().steps if "the peak" in step.detail]
+        for each in (view, view.at(1), view.at(last))
+    ]
+    assert peaks[0] and peaks[1] == peaks[2] == peaks[0]

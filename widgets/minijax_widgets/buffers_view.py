@@ -96,6 +96,9 @@ class BuffersView(View):
 
     # ---- the picture ---------------------------------------------------------------
 
+    def tell(self, step: int) -> None:
+        """Changes nothing: the telling point is the peak, wherever the view opens."""
+
     def frame(self) -> Frame:
         """Returns the picture, the places as a table, and the user's lines."""
         record = self.recording
