@@ -426,6 +426,30 @@ _collectives("roll", lambda lib, x: lib.jnp.roll(x, 1, 0), ("x",))
 _collectives("sort", lambda lib, x: lib.jnp.sort(x, 0), ("x",))
 
 
+def _decomposition(name, function):
+    """Each matrix of a batch is decomposed where it is: nothing is gathered."""
+
+    def run(lib):
+        matrices = 6 * np.eye(4) + lib.numbers(8, 4, 4) / 8
+        x = lib.put(((matrices + matrices.mT) / 2).astype(np.float32), "x")
+        counts = lib.collectives(lambda x: function(lib, x), x)
+        assert lib.name == "minijax" or not counts["all-gather"]
+        return str(counts), lib.mj.jit(lambda x: function(lib, x))(x)
+
+    CASES[f"{name} of a batch that is cut"] = run
+
+
+_decomposition("cholesky", lambda lib, x: lib.jnp.linalg.cholesky(x))
+_decomposition("eigh", lambda lib, x: tuple(lib.jnp.linalg.eigh(x)))
+_decomposition("svd", lambda lib, x: tuple(lib.jnp.linalg.svd(x)))
+_decomposition("qr", lambda lib, x: tuple(lib.jnp.linalg.qr(x)))
+_decomposition("lu", lambda lib, x: lib.lax.linalg.lu(x))
+_decomposition(
+    "triangular_solve",
+    lambda lib, x: lib.lax.linalg.triangular_solve(x, x, left_side=True, lower=True),
+)
+
+
 # Wrong programs.
 
 

@@ -32,10 +32,13 @@ from minijax.core.rules import (
     floats,
     moveaxis,
 )
+from minijax.core.state import state
 from minijax.primitives import families
 from minijax.primitives.shape import broadcasting
 from minijax.programs.callbacks.foreign_calls import attribute
 from minijax.programs.linear_algebra.matrices import is_complex
+from minijax.programs.sharding.placement import Placement
+from minijax.programs.sharding.sharding_rules import mark_batch
 
 INT32 = np.dtype(np.int32)
 JAX_HAS_NONE = "JAX has none either"
@@ -177,9 +180,7 @@ def info_of(ctx: LoweringRuleContext, rank: int = 2) -> ShapedArray:
     `rank` is that of the first operand without its batch. If this type is too small,
     the native function writes past its end.
     """
-    aval = ctx.avals_in[0]
-    assert isinstance(aval, ShapedArray)
-    return ShapedArray(aval.shape[: aval.ndim - rank], INT32)
+    return ShapedArray(ctx.avals_in[0].shape[:-rank], INT32)  # type: ignore[attr-defined]
 
 
 def call_native(
@@ -213,6 +214,11 @@ def call_native(
         result_layouts=[order(aval) for aval in results],
         aliases=dict(aliases),
     )
+    place, batch = state.lowered_for, rank - (2 if column_major else 1)
+    if batch and isinstance(place, Placement) and place.mesh.size > 1:
+        values = [*call.operands, *call.results]
+        if all(value.type.has_static_shape for value in values):  # as Shardy demands
+            mark_batch(call, batch)
     return list(call.results)
 
 
@@ -231,15 +237,12 @@ def nan_where_failed(
     of_info = ShapedArray(avals[0].shape[:count], INT32)
 
     def checked(info: Any, *results: Any) -> list[Any]:
-        succeeded = (elementwise.ge if singular_is_fine else elementwise.eq)(
-            info, np.int32(0)
-        )
+        compare = elementwise.ge if singular_is_fine else elementwise.eq
+        succeeded = compare(info, np.int32(0))
         out = []
         for x in results:
             nan = np.array(complex(np.nan, np.nan) if is_complex(x) else np.nan)
-            ok = shaping.broadcast_in_dim(
-                succeeded, x.shape, tuple(range(succeeded.ndim))
-            )
+            ok = shaping.broadcast_in_dim(succeeded, x.shape, tuple(range(count)))
             out.append(elementwise.select(ok, x, broadcasting.full_like(x, nan)))
         return out
 

@@ -63,9 +63,8 @@ def_zero_jvp(lu_pivots_to_permutation_p)
 def _permutation(pivots: Any, permutation_size: int) -> Any:
     """Exchange places i and pivots[i], in order."""
     *batch, count = pivots.shape
-    start = broadcasting.broadcasted_iota(
-        np.int32, (*batch, permutation_size), len(batch)
-    )
+    shape = (*batch, permutation_size)
+    start = broadcasting.broadcasted_iota(np.int32, shape, len(batch))
     if 0 in (count, permutation_size):
         return start
 

@@ -11,6 +11,7 @@ In JAX: `jax/_src/custom_partitioning_sharding_rule.py`.
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections.abc import Sequence
@@ -121,6 +122,23 @@ class ShardingRule:
             is_custom=True,
             **special,
         )
+
+
+def mark_batch(call: Any, count: int) -> None:
+    """Say that a call does the same for each part of a batch, its first `count` axes.
+
+    Without this, XLA gathers a batch that is cut over devices.
+    """
+    numbers = itertools.count()
+
+    def dimensions(kind: Any) -> str:
+        return " ".join(["...", *(f"f{next(numbers)}" for _ in kind.shape[count:])])
+
+    sides = [[x.type for x in values] for values in (call.operands, call.results)]
+    rule = " -> ".join(", ".join(map(dimensions, kinds)) for kinds in sides)
+    call.attributes["sdy.sharding_rule"] = ShardingRule(rule).attribute(*sides)
+    named = {"num_batch_dims": hlo.string(str(count))}
+    call.attributes["mhlo.frontend_attributes"] = hlo.ir.DictAttr.get(named)
 
 
 def _dimensions(array: str) -> list[tuple[str, ...]]:
