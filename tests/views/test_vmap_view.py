@@ -418,7 +418,7 @@ def test_nothing_batched_with_a_size_is_shown_as_repeated():
 
 
 def test_what_has_no_values_or_is_of_jax_is_refused():
-    with pytest.raises(ValueError, match="has no values"):
+    with pytest.raises(TypeError, match="pass an array, or leave out values=True"):
         struct = minijax.ShapeDtypeStruct((3, 2), F)
         record_vmap(lambda x: x, struct, values=True)
     with pytest.raises(TypeError, match="takes a function of JAX as its jaxpr"):
