@@ -311,7 +311,7 @@ def test_an_unused_argument_is_said():
         (lambda x: x > 0, (1.0,), {}, "has no derivative"),
         (lambda x: x, (1.0,), {"argnums": 2}, "argnums=2, and 1 positional"),
         (lambda x: x, ("text",), {}, "which is str and not an array"),
-        (lambda x: x, (shape(),), {"values": True}, "does not have a value"),
+        (lambda x: x, (shape(),), {"values": True}, "a type without a value"),
         (lambda x: x, (1.0,), {"has_aux": True}, "must return a pair"),
         (lambda x: x, (1.0,), {"beside": 3}, "beside=, which takes a function"),
         (3, (), {}, "takes a function and its arguments, and got int"),
